@@ -51,7 +51,7 @@ REGISTRY: Final[dict[str, ErrorSpec]] = {
     }),
     **_rows("protocol", {  # KIP §87.1
         "InvalidRequestEnvelope": (_INPUT, "Correct the named member of the request and send it again."),
-        "UnsupportedProtocolVersion": ("non_retryable", "Send kip: \"2.0\"."),
+        "UnsupportedProtocolVersion": ("non_retryable", 'Send kip: "2.0".'),
         "UnsupportedCapability": ("non_retryable", "Ask DESCRIBE CAPABILITIES what this service offers."),
         "UnsupportedIsolation": ("non_retryable", "Ask for an isolation level that CAPABILITIES lists."),
         "LanguageMismatch": (_INPUT, "Label the operation with the language its command is written in."),

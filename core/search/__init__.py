@@ -1,0 +1,1 @@
+"""Finding memory by its words: analysis, scoring and snippets over the state's postings."""

@@ -1,0 +1,1 @@
+"""Transactions: tentative writes over a start state, and the one commit they become."""
