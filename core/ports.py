@@ -79,7 +79,7 @@ class Check(msgspec.Struct, frozen=True, tag="check"):
 Write = Put | Update | Delete | Check
 
 
-class StoreFault(Exception):
+class StoreFault(Exception):  # noqa: N818 - a fault of the world, told from an error of a caller
     """The root of what a store may raise; never shown to a caller as it is."""
 
 
