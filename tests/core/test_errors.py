@@ -1,0 +1,41 @@
+"""The error registry is complete and its wire form is KIP's."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from core.errors import REGISTRY, NoemaError
+
+SHARED = Path(__file__).parents[3] / "shared" / "kip" / "error-registry.json"
+
+
+@pytest.mark.skipif(not SHARED.exists(), reason="the shared KIP registry is not beside this checkout")
+def test_registry_agrees_with_kip() -> None:
+    """Every code of KIP's registry stands in ours with the same category and retry class."""
+    for row in json.loads(SHARED.read_text()):
+        spec = REGISTRY[row["code"]]
+
+        assert (spec.category, spec.retry) == (row["category"], row["retry"]), row["code"]
+
+
+def test_every_code_says_what_to_do() -> None:
+    """No code is without a hint, and every hint is a sentence."""
+    assert all(spec.hint.endswith(".") for spec in REGISTRY.values())
+
+
+def test_wire_form() -> None:
+    """The wire form carries code, category, message, hint and retry, and details only where there are some."""
+    plain = NoemaError("RateLimited", "too many requests", retry_after_ms=1500).to_wire()
+    rich = NoemaError("InvalidSyntax", "expected )", details={"line": 2}, hint="Close the bracket.").to_wire()
+
+    assert plain["retry"] == {"class": "safe_same_request", "after_ms": 1500}
+    assert "details" not in plain
+    assert rich["details"] == {"line": 2}
+    assert rich["hint"] == "Close the bracket."
+
+
+def test_an_unknown_code_is_a_bug() -> None:
+    """A code that is not in the table cannot be raised."""
+    with pytest.raises(KeyError):
+        NoemaError("NoSuchCode", "x")
