@@ -49,7 +49,8 @@ def parse_instant(text: str) -> Instant:
 def format_instant(instant: Instant) -> str:
     """Milliseconds to text: 1778219760000 -> `2026-05-08T05:56:00.000Z`."""
     moment = _EPOCH + timedelta(milliseconds=instant)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    # isoformat, not strftime: only it pads a year below 1000 on every platform
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def to_datetime(instant: Instant) -> datetime:
