@@ -1,0 +1,84 @@
+"""Makes one of the project's Python environments from its lock file, and prints the path of its interpreter.
+
+    python scripts/environment.py {runtime|dev|ministack|sam}
+
+Run by any Python >= 3.12 that has `venv`; standard library only. An environment carries a copy of the lock it
+was made from: while the two are equal it is used as it is. `dev` is `runtime` and more, in the same `.venv`.
+Two runs at once are safe: the second waits for the first and finds the work done.
+"""
+
+import fcntl
+import filecmp
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+HOMES = {"runtime": ".venv", "dev": ".venv", "ministack": ".venv-ministack", "sam": ".venv-sam"}
+WITHIN = {"dev": "runtime"}  # installing the first also gives the second
+
+
+def current(home: Path, name: str) -> bool:
+    """Whether the environment was made from this lock as it now is."""
+    lock, copy = ROOT / "requirements" / f"{name}.lock", home / f"{name}.lock"
+    return copy.exists() and filecmp.cmp(lock, copy, shallow=False)
+
+
+def usable(python: Path) -> bool:
+    """Whether the environment's interpreter still runs (the one it was made from may have gone)."""
+    try:
+        return subprocess.run([python, "-c", "import pip"], capture_output=True, check=False).returncode == 0
+    except OSError:
+        return False
+
+
+def make(home: Path) -> None:
+    """A fresh, empty virtual environment."""
+    shutil.rmtree(home, ignore_errors=True)
+    made = subprocess.run([sys.executable, "-m", "venv", home], capture_output=True, text=True, check=False)
+    if made.returncode:
+        shutil.rmtree(home, ignore_errors=True)
+        version = f"{sys.version_info.major}.{sys.version_info.minor}"
+        sys.exit(
+            f"{made.stdout}{made.stderr}\nnoema: {sys.executable} cannot make a virtual environment.\n"
+            f"On Debian or Ubuntu: apt-get install python{version}-venv"
+        )
+
+
+def install(home: Path, name: str) -> None:
+    """Install exactly what the lock names, each file checked against its hash, then keep the lock's copy."""
+    lock = ROOT / "requirements" / f"{name}.lock"
+    print(f"noema: installing {lock.relative_to(ROOT)} into {home.name} ...", file=sys.stderr, flush=True)
+    command = [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command += ["--no-deps", "--require-hashes", "--prefer-binary", "-r", lock]
+    if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
+        sys.exit(f"noema: pip could not install {lock.name}; the message above says why. Then try again.")
+    for each in (name, WITHIN.get(name)):
+        if each:
+            shutil.copyfile(ROOT / "requirements" / f"{each}.lock", home / f"{each}.lock")
+
+
+def ensure(name: str) -> Path:
+    """The interpreter of a ready environment."""
+    home = ROOT / HOMES[name]
+    python = home / "bin" / "python"
+    if current(home, name) and usable(python):
+        return python
+    (ROOT / ".build").mkdir(exist_ok=True)
+    with (ROOT / ".build" / f"{home.name}.lock").open("w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)
+        if current(home, name) and usable(python):
+            return python
+        base = WITHIN.get(name)
+        grows = base is not None and current(home, base) and not (home / f"{name}.lock").exists()
+        if not (grows and usable(python)):
+            make(home)
+        install(home, name)
+    return python
+
+
+if __name__ == "__main__":
+    os.environ.pop("PIP_REQUIRE_VIRTUALENV", None)
+    print(ensure(sys.argv[1]))
