@@ -4,10 +4,6 @@ What lives here: the public face of the package. What must never live here: sche
 that parses is not thereby meaningful, allowed or committed.
 """
 
-from core.language.ast_kml import KmlStatement
-from core.language.ast_kql import Find
-from core.language.ast_meta import MetaStatement
+from core.language.parser import Command, Language, is_mutation, language_of, parse, verdict
 
-Command = Find | KmlStatement | MetaStatement
-
-__all__ = ["Command"]
+__all__ = ["Command", "Language", "is_mutation", "language_of", "parse", "verdict"]

@@ -342,8 +342,11 @@ Where = tuple[WhereClause, ...]
 """`where_block`: its clauses in the order written; the order has no meaning."""
 
 
+AsOfAxis = typing.Literal["SEQ", "TX", "TIME"]
+
+
 class AsOf(Node, frozen=True, kw_only=True):
     """`as_of_clause`: cognitive time by commit number, transaction id or instant (KIP §48.1)."""
 
-    axis: typing.Literal["SEQ", "TX", "TIME"]
+    axis: AsOfAxis
     value: Scalar
