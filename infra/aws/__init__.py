@@ -1,0 +1,1 @@
+"""The AWS store: DynamoDB for rows, S3 for objects, SQS FIFO for hints; botocore's errors end here."""
