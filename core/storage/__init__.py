@@ -1,1 +1,1 @@
-"""How a space is written down: names of rows and objects, bytes of deltas and segments, what rows mean. Pure."""
+"""How a space is written down: names, bytes, rows, segments, and the rules that hold between them."""

@@ -1,0 +1,119 @@
+"""Every name under which something is stored: row keys and object keys, spelled here and nowhere else.
+
+What lives here: functions from values to keys, and the padding that makes keys sort like the numbers in them.
+What must never live here: what the rows and objects contain. One table holds everything small, in partitions:
+
+* `S#<space>`: all rows of a space (its HEAD, log, idempotency, manifests, conversations, tokens, erasures);
+* `SPACES`: the directory, one row for each space that exists;
+* `DUE`: which space wants background work, and when.
+
+The bucket holds what is big, below `<space>/`. Keys that a writer makes end in random characters, so no key is
+ever written twice and an object that lost its race can never be taken for one that won.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Final
+
+HEAD: Final = "HEAD"
+DIRECTORY_PK: Final = "SPACES"
+DUE_PK: Final = "DUE"
+
+VERSION_WIDTH: Final = 12  # digits of a log version or purge generation
+NUMBER_WIDTH: Final = 16  # digits of a conversation id
+MAX_VERSION: Final = 10**VERSION_WIDTH - 1
+_LAST: Final = "\U0010ffff"  # sorts after every key that begins with what is before it
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256("\x1f".join(parts).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+# --- rows
+
+
+def space_pk(space_id: str) -> str:
+    """The partition that holds all rows of a space."""
+    return f"S#{space_id}"
+
+
+def delta_sk(ver: int) -> str:
+    """The row of one commit of the log."""
+    return f"D#{ver:0{VERSION_WIDTH}d}"
+
+
+def delta_version(sk: str) -> int:
+    """The log version in a delta row's key."""
+    return int(sk[2:])
+
+
+def manifest_sk(ver: int) -> str:
+    """The row of the manifest that holds the state at `ver`."""
+    return f"M#{ver:0{VERSION_WIDTH}d}"
+
+
+def idempotency_sk(scope: str, key: str) -> str:
+    """The row that remembers what became of a request; scope and key may be long, so they are hashed."""
+    return f"I#{_digest(scope, key)}"
+
+
+def conversation_sk(collection: str, number: int) -> str:
+    """The row of one conversation of a collection (formation, recall or maintenance)."""
+    return f"C#{collection}#{number:0{NUMBER_WIDTH}d}"
+
+
+def counter_sk(collection: str) -> str:
+    """The row that counts a collection's ids."""
+    return f"N#{collection}"
+
+
+def token_sk(token: str) -> str:
+    """The row of a space token; only the token's digest is ever stored."""
+    return f"T#{_digest(token)}"
+
+
+def purge_sk(pgen: int) -> str:
+    """The row of an erasure: its job while it runs, its receipt when it is done."""
+    return f"P#{pgen:0{VERSION_WIDTH}d}"
+
+
+def suppressed_sk(source: str) -> str:
+    """The row that keeps a source from being remembered again."""
+    return f"X#{_digest(source)}"
+
+
+def rows_of(letter: str) -> tuple[str, str]:
+    """The first and last possible key of a space's rows of one letter: `D` -> all of its log."""
+    return f"{letter}#", f"{letter}#{_LAST}"
+
+
+ALL_ROWS: Final = ("!", _LAST)  # first and last possible sort key of a partition
+
+
+# --- objects
+
+
+def space_prefix(space_id: str) -> str:
+    """What every object key of a space begins with."""
+    return f"{space_id}/"
+
+
+def delta_key(space_id: str, ver: int, suffix: str) -> str:
+    """The object of a delta that is too large for its row."""
+    return f"{space_id}/d/{ver:0{VERSION_WIDTH}d}-{suffix}"
+
+
+def segment_key(space_id: str, digest: str, suffix: str) -> str:
+    """The object of a segment; the digest of its bytes is in the name for whoever looks by hand."""
+    return f"{space_id}/seg/{digest[:24]}-{suffix}"
+
+
+def filter_key(space_id: str, ver: int, suffix: str) -> str:
+    """The object of the key filter that belongs to a manifest."""
+    return f"{space_id}/f/{ver:0{VERSION_WIDTH}d}-{suffix}"
+
+
+def manifest_key(space_id: str, ver: int, suffix: str) -> str:
+    """The object of the manifest that holds the state at `ver`."""
+    return f"{space_id}/m/{ver:0{VERSION_WIDTH}d}-{suffix}"

@@ -1,0 +1,166 @@
+"""Doubles of the ports: time that stands still, chance that counts, stores that fail when told to."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+
+from core.model.instants import Instant
+from core.ports import Objects, Row, Table, Unavailable, Write
+
+EPOCH: Instant = 1_780_000_000_000  # 2026-05-28
+
+
+class FakeClock:
+    """A clock that moves only when told to, or when somebody sleeps.
+
+    `step_ms` is added after each reading, so that a series of commits has a series of times.
+    """
+
+    def __init__(self, start: Instant = EPOCH, *, step_ms: int = 0) -> None:
+        self.time = start
+        self.step_ms = step_ms
+        self.slept: list[float] = []
+
+    def now(self) -> Instant:
+        """The time, as last set."""
+        time = self.time
+        self.time += self.step_ms
+        return time
+
+    def sleep(self, seconds: float) -> None:
+        """Let the time pass at once."""
+        self.slept.append(seconds)
+        self.time += max(1, round(seconds * 1000))
+
+    def advance(self, ms: int) -> None:
+        """Move the time on."""
+        self.time += ms
+
+
+class CountingEntropy:
+    """Bytes and numbers that look random and are the same on every run."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.seed = seed
+        self.calls = 0
+
+    def token(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        out = b""
+        while len(out) < count:
+            self.calls += 1
+            out += hashlib.sha256(f"{self.seed}:{self.calls}".encode()).digest()
+        return out[:count]
+
+    def uniform(self, low: float, high: float) -> float:
+        """The next number between `low` and `high`."""
+        return low + (high - low) * int.from_bytes(self.token(4), "big") / 2**32
+
+
+class Crash(BaseException):
+    """The process died here. A BaseException, so that no handler of the code under test can survive it."""
+
+
+class Faults:
+    """When calls of a store fail; one plan may be shared by a table and its objects.
+
+    Args:
+        at: the calls that fail, counted from 0 over all stores that share the plan.
+        after: whether the call takes effect before it fails.
+        error: what is raised: `Unavailable` (a store that did not answer) or `Crash` (a process that died).
+        reads: whether reads are counted (and fail) too.
+    """
+
+    def __init__(
+        self,
+        at: Sequence[int] = (),
+        *,
+        after: bool = False,
+        error: type[BaseException] = Unavailable,
+        reads: bool = False,
+    ) -> None:
+        self.at = set(at)
+        self.after = after
+        self.error = error
+        self.reads = reads
+        self.count = 0
+
+    def call[R](self, do: Callable[[], R], *, write: bool) -> R:
+        """Do a store's call, or fail before or after it."""
+        if not write and not self.reads:
+            return do()
+        fails = self.count in self.at
+        self.count += 1
+        if not fails:
+            return do()
+        if self.after:
+            do()
+        raise self.error("a planned fault")
+
+
+class FailingTable:
+    """A Table that fails as `faults` says. `before_transact` runs before each transaction, to make conflicts."""
+
+    def __init__(
+        self,
+        table: Table,
+        faults: Faults | None = None,
+        *,
+        before_transact: Callable[[Sequence[Write]], None] | None = None,
+    ) -> None:
+        self.table = table
+        self.faults = faults or Faults()
+        self.before_transact = before_transact
+        self.reads = 0
+        self.transactions = 0
+
+    def get(self, pk: str, sk: str) -> Row | None:
+        """As the table's."""
+        self.reads += 1
+        return self.faults.call(lambda: self.table.get(pk, sk), write=False)
+
+    def query(
+        self, pk: str, first: str, last: str, *, limit: int, reverse: bool = False
+    ) -> list[tuple[str, Row]]:
+        """As the table's."""
+        self.reads += 1
+        return self.faults.call(
+            lambda: self.table.query(pk, first, last, limit=limit, reverse=reverse), write=False
+        )
+
+    def transact(self, writes: Sequence[Write]) -> None:
+        """As the table's."""
+        if self.before_transact is not None:
+            self.before_transact(writes)
+        self.transactions += 1
+        self.faults.call(lambda: self.table.transact(writes), write=True)
+
+
+class FailingObjects:
+    """Objects that fail as `faults` says, and count the bytes that were read."""
+
+    def __init__(self, objects: Objects, faults: Faults | None = None) -> None:
+        self.objects = objects
+        self.faults = faults or Faults()
+        self.gets = 0
+        self.bytes_read = 0
+
+    def put(self, key: str, body: bytes) -> None:
+        """As the objects'."""
+        self.faults.call(lambda: self.objects.put(key, body), write=True)
+
+    def get(self, key: str, first: int = 0, length: int | None = None) -> bytes | None:
+        """As the objects'."""
+        body = self.faults.call(lambda: self.objects.get(key, first, length), write=False)
+        self.gets += 1
+        self.bytes_read += len(body or b"")
+        return body
+
+    def list(self, prefix: str) -> Iterator[tuple[str, Instant, int]]:
+        """As the objects'."""
+        return self.faults.call(lambda: self.objects.list(prefix), write=False)
+
+    def delete(self, keys: Sequence[str]) -> None:
+        """As the objects'."""
+        self.faults.call(lambda: self.objects.delete(keys), write=True)
