@@ -158,8 +158,8 @@ class MemoryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 class UpdateSpaceInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What may be changed of a space: absent keeps, `null` clears. A policy is replaced whole."""
 
-    name: Annotated[str, Meta(max_length=128)] | None | UnsetType = UNSET
-    description: Annotated[str, Meta(max_length=4_096)] | None | UnsetType = UNSET
+    name: Annotated[str, Meta(max_length=128)] | UnsetType | None = UNSET
+    description: Annotated[str, Meta(max_length=4096)] | UnsetType | None = UNSET
     public: bool | UnsetType = UNSET
     memory_policy: MemoryPolicy | UnsetType = UNSET
     wiki_digest: Any | UnsetType = UNSET  # the wiki is not part of this deployment: refused by name
