@@ -1,0 +1,84 @@
+"""The two gates: every write passes `authorize`, every read passes `visible` (KIP §28-31).
+
+What lives here: who is asking, as the transport verified it, and the decision on one action or one element. What
+must never live here: policies and grants themselves; whoever builds the `Principal` turns them into it. Nothing
+an author can write reaches this module: authority comes from the verified caller alone (KIP §2.11, §88.1).
+
+An owner may do everything and see everything: every field left at its default means no restriction.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from core.errors import NoemaError
+from core.model.elements import AnyElement, Assertion, Origin
+
+Action = Literal[
+    "read", "search", "project", "export", "create", "update", "ensure", "assert", "retract", "supersede",
+    "correct", "transition", "derive", "manage_retention", "archive", "tombstone", "purge", "merge_identity",
+    "bind_canonical_identity",
+]  # fmt: skip
+"""What may be asked for (KIP §29); a permission is named by its action."""
+
+
+class Principal(msgspec.Struct, frozen=True):
+    """The authenticated caller, never taken from a request body (KIP §28.2).
+
+    id: the verified subject; channel: the way it came; permissions: the actions allowed, None for all;
+    actors: ids of the Concepts it may speak for (ActorBinding, KIP §28.3), None for any;
+    hidden: classifications whose elements it may not discover.
+    """
+
+    id: str
+    channel: str = "kip"
+    permissions: frozenset[str] | None = None
+    actors: frozenset[str] | None = None
+    hidden: frozenset[str] = frozenset()
+
+    @property
+    def origin(self) -> Origin:
+        """What the engine records as the origin of a write (KIP §6.2)."""
+        return Origin(principal=self.id, channel=self.channel)
+
+
+def allows(principal: Principal, action: Action) -> bool:
+    """Whether the caller holds the permission for an action."""
+    return principal.permissions is None or action in principal.permissions
+
+
+def authorize(principal: Principal, action: Action, element: AnyElement | None = None) -> None:
+    """Let an action pass, on one element or on the space, or refuse it.
+
+    Raises:
+        NoemaError: NotFoundOrNotVisible for an element the caller may not discover (existence-neutral, KIP
+            §30.4), else NotAuthorized; RetractionNotAuthorized where the caller may not speak for the assertor.
+    """
+    if element is not None and not visible(principal, element):
+        raise NoemaError("NotFoundOrNotVisible", "there is no such element, or you may not see it")
+    if not allows(principal, action):
+        raise NoemaError(
+            "NotAuthorized", f"you may not {action.replace('_', ' ')} here", details={"permission": action}
+        )
+    if (
+        action == "retract"
+        and isinstance(element, Assertion)
+        and not represents(principal, element.asserted_by)
+    ):
+        raise NoemaError(
+            "RetractionNotAuthorized",
+            "only who made an Assertion, or a representative, may withdraw it",
+            details={"assertion": element.id},
+        )
+
+
+def represents(principal: Principal, actor: str) -> bool:
+    """Whether the caller may act as a semantic actor (KIP §28.4); recording what an actor said needs no binding."""
+    return principal.actors is None or actor in principal.actors
+
+
+def visible(principal: Principal, element: AnyElement) -> bool:
+    """Whether the caller may know that an element exists. Asked before matching, counting and ranking (KIP §88.6)."""
+    return not principal.hidden or element.governance.classification not in principal.hidden

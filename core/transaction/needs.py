@@ -1,0 +1,113 @@
+"""What an execution lacks, said as a value: the engine never fetches (KIP §32; the engine is pure).
+
+What lives here: the kinds of things a request may need besides the current state, `Given` which holds what was
+handed in, and the signal that something is missing. The driver answers a `Need` and executes again; the same
+request then gets further. What must never live here: any loading.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from core.errors import NoemaError
+from core.model.instants import Instant
+from core.state.indexes import state_key
+from core.state.layer import Layer
+from core.state.space import SpaceState
+from core.state.view import View
+
+
+class StateAt(msgspec.Struct, frozen=True):
+    """The space as it was at one point of its log: exactly one of the three is set (KIP §48.1).
+
+    Answered with a `SpaceState`.
+    """
+
+    seq: int | None = None
+    tx: str | None = None
+    time: Instant | None = None
+
+
+class Deltas(msgspec.Struct, frozen=True):
+    """The commits after log version `after`, oldest first, at most `limit`. Answered with `list[Delta]`."""
+
+    after: int
+    limit: int
+
+
+class RetainedOutcome(msgspec.Struct, frozen=True):
+    """What an idempotency key of the caller stands for. Answered with the retained JSON outcome or None."""
+
+    scope: str
+    key: str
+
+
+class Artifact(msgspec.Struct, frozen=True):
+    """The bytes of a staged artifact by its opaque handle (KIP §85). Answered with `bytes`."""
+
+    handle: str
+
+
+Need = StateAt | Deltas | RetainedOutcome | Artifact
+
+
+class Missing(Exception):  # noqa: N818 - a signal to the driver, not a failure
+    """Raised inside an execution that needs something it was not given; `core.engine` turns it into an Outcome."""
+
+    def __init__(self, need: Need) -> None:
+        self.need = need
+        super().__init__(f"needs {need}")
+
+
+class Given:
+    """What a driver has handed in so far. A value that is a `NoemaError` is the answer "that cannot be had"."""
+
+    def __init__(self, values: dict[Need, Any] | None = None) -> None:
+        self._values = dict(values or {})
+
+    def plus(self, need: Need, value: Any) -> Given:  # the value's type depends on the need
+        """These answers and one more."""
+        return Given({**self._values, need: value})
+
+    def _get(self, need: Need) -> Any:  # the value's type depends on the need
+        if need not in self._values:
+            raise Missing(need)
+        value = self._values[need]
+        if isinstance(value, NoemaError):
+            raise value
+        return value
+
+    def state_at(self, need: StateAt) -> SpaceState:
+        """The state at a point of the log. Raises `Missing`, or HistoricalSnapshotUnavailable and its like."""
+        found = self._get(need)
+        assert isinstance(found, SpaceState)
+        return found
+
+    def deltas(self, after: int, limit: int) -> list[Any]:
+        """Commits after a version, as `core.model.log.Delta`. Raises `Missing`."""
+        return list(self._get(Deltas(after, limit)))
+
+    def retained(self, scope: str, key: str) -> Any:  # a JSON value
+        """The outcome retained under an idempotency key, or None. Raises `Missing`."""
+        return self._get(RetainedOutcome(scope, key))
+
+    def artifact(self, handle: str) -> bytes:
+        """The bytes of an artifact. Raises `Missing`, or ArtifactUnavailable."""
+        found = self._get(Artifact(handle))
+        assert isinstance(found, bytes)
+        return found
+
+
+def past_view(past: SpaceState, present: View) -> View:
+    """A past state as it may be read today: what has been purged since is gone from the past too (KIP §60.3)."""
+    purged = [found for found in present.find(state_key("purged")) if past.get(found) is not None]
+    if not purged:
+        return past
+    layer = Layer(past)
+    for found in purged:
+        stub = present.get(found)
+        if stub is not None:
+            layer.put(stub)
+    return layer
