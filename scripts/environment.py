@@ -9,7 +9,6 @@ Two runs at once are safe: the second waits for the first and finds the work don
 
 import fcntl
 import filecmp
-import os
 import shutil
 import subprocess
 import sys
@@ -51,7 +50,7 @@ def install(home: Path, name: str) -> None:
     """Install exactly what the lock names, each file checked against its hash, then keep the lock's copy."""
     lock = ROOT / "requirements" / f"{name}.lock"
     print(f"noema: installing {lock.relative_to(ROOT)} into {home.name} ...", file=sys.stderr, flush=True)
-    command = [home / "bin" / "python", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    command = [home / "bin" / "python", "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     command += ["--no-deps", "--require-hashes", "--prefer-binary", "-r", lock]
     if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
         sys.exit(f"noema: pip could not install {lock.name}; the message above says why. Then try again.")
@@ -80,5 +79,4 @@ def ensure(name: str) -> Path:
 
 
 if __name__ == "__main__":
-    os.environ.pop("PIP_REQUIRE_VIRTUALENV", None)
     print(ensure(sys.argv[1]))
