@@ -26,6 +26,9 @@ VerifyTarget = typing.Literal["CAPSULE", "SCHEMA PACKAGE", "RECEIPT", "BLOB", "C
 
 ValidateTarget = typing.Literal["KQL", "KML", "CAPSULE", "SCHEMA PACKAGE", "IMPORT PLAN"]
 
+Operand = Scalar | Object
+"""A `meta_value` that may name an artifact: the grammar writes a scalar, a bound parameter may be an object."""
+
 
 class Describe(Node, frozen=True, kw_only=True):
     """`describe_statement` (KIP §64).
@@ -36,7 +39,7 @@ class Describe(Node, frozen=True, kw_only=True):
     """
 
     topic: DescribeTopic
-    subject: Scalar | None = None
+    subject: Operand | None = None
     to: Scalar | None = None
     as_of: AsOf | None = None
     options: Object | None = None
@@ -69,14 +72,14 @@ class Verify(Node, frozen=True, kw_only=True):
     """`verify_statement`: the integrity of an artifact."""
 
     target: VerifyTarget
-    artifact: Scalar
+    artifact: Operand
 
 
 class Validate(Node, frozen=True, kw_only=True):
     """`validate_statement`: the legality of a command or an artifact; `options` is the object of WITH."""
 
     target: ValidateTarget
-    subject: Scalar
+    subject: Operand
     options: Object | None = None
 
 
@@ -89,7 +92,7 @@ class PreviewKml(Node, frozen=True, kw_only=True):
 class PreviewImport(Node, frozen=True, kw_only=True):
     """`preview_import_capsule`: the effect an import would have."""
 
-    capsule: Scalar
+    capsule: Operand
     into: Scalar
 
 
