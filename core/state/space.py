@@ -92,8 +92,11 @@ class SpaceState:
 
 
 def genesis(delta: Delta) -> SpaceState:
-    """The state after a space's first commit, which must be version 1 and carry its protected state."""
-    if delta.ver != 1 or delta.meta is None:
-        raise ValueError("a log begins with version 1 and the space's protected state")
-    empty = SpaceState.on(Empty(), meta=delta.meta, ver=0, seq=0, at=delta.at)
+    """The state after a space's first commit, which must carry its protected state.
+
+    The first version is 1, or higher where the space id had an earlier life: versions are never used twice.
+    """
+    if delta.meta is None:
+        raise ValueError("a log begins with the space's protected state")
+    empty = SpaceState.on(Empty(), meta=delta.meta, ver=delta.ver - 1, seq=0, at=delta.at)
     return empty.apply(delta)

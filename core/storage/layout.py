@@ -73,6 +73,11 @@ def token_sk(token: str) -> str:
     return f"T#{_digest(token)}"
 
 
+def token_name_sk(name: str) -> str:
+    """The row that keeps a token name from being given twice; it points to the token's row."""
+    return f"TN#{_digest(name)}"
+
+
 def purge_sk(pgen: int) -> str:
     """The row of an erasure: its job while it runs, its receipt when it is done."""
     return f"P#{pgen:0{VERSION_WIDTH}d}"

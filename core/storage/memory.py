@@ -1,7 +1,8 @@
 """The reference store: `Table` and `Objects` in dicts, exact in meaning and in bounds.
 
 For tests, for Pyodide, and as the measure for the other stores: where an adapter and this file differ, the
-adapter is wrong. Every call is atomic under one lock.
+adapter is wrong. What writes and conditions mean is `core.storage.rows`; here is only where rows are kept.
+Every call is atomic under one lock.
 """
 
 from __future__ import annotations
@@ -11,95 +12,8 @@ from collections.abc import Iterator, Sequence
 from threading import RLock
 
 from core.model.instants import Instant
-from core.ports import (
-    MAX_ROW_BYTES,
-    MAX_TRANSACTION_BYTES,
-    MAX_WRITES,
-    Check,
-    Clock,
-    Delete,
-    KeyExists,
-    Put,
-    Refused,
-    Row,
-    TooLarge,
-    Update,
-    Value,
-    When,
-    Write,
-)
-
-
-def holds(when: When | None, row: Row | None) -> bool:
-    """Whether a condition holds for a row as it stands (None: there is none)."""
-    if when is None:
-        return True
-    if (when.absent and row is not None) or (when.present and row is None):
-        return False
-    standing = row or {}
-    if any(not _same(standing.get(name), value) for name, value in when.equals.items()):
-        return False
-    return all(_less(standing.get(name), bound) for name, bound in when.below.items())
-
-
-def _same(left: Value, right: Value) -> bool:
-    """Equal in value and in type: a table tells `True` from 1."""
-    return type(left) is type(right) and left == right
-
-
-def _less(value: Value, bound: int) -> bool:
-    return value is None or (isinstance(value, int) and not isinstance(value, bool) and value < bound)
-
-
-def row_bytes(pk: str, sk: str, row: Row) -> int:
-    """The size of a row as bounds count it: names and values, keys included."""
-    size = len(pk.encode("utf-8", "surrogatepass")) + len(sk.encode("utf-8", "surrogatepass"))
-    for name, value in row.items():
-        size += len(name) + 3
-        if isinstance(value, str):
-            size += len(value.encode("utf-8", "surrogatepass"))
-        elif isinstance(value, bytes):
-            size += len(value)
-        elif isinstance(value, bool) or value is None:
-            size += 1
-        else:
-            size += len(str(value)) // 2 + 2
-    return size
-
-
-def after_write(write: Write, row: Row | None) -> Row | None:
-    """The row as a write leaves it; None if it removes it."""
-    if isinstance(write, Delete):
-        return None
-    if isinstance(write, Check):
-        return row
-    if isinstance(write, Put):
-        return {name: value for name, value in write.row.items() if value is not None}
-    changed = dict(row or {})
-    for name, amount in write.add.items():
-        before = changed.get(name, 0)
-        if not isinstance(before, int) or isinstance(before, bool):
-            raise TypeError(f"attribute {name} is not a number")
-        changed[name] = before + amount
-    for name, value in write.assign.items():
-        if value is None:
-            changed.pop(name, None)
-        else:
-            changed[name] = value
-    return changed
-
-
-def check_writes(writes: Sequence[Write]) -> None:
-    """Raise `TooLarge` or `ValueError` if these writes cannot be one transaction, whatever the rows are."""
-    if len(writes) > MAX_WRITES:
-        raise TooLarge(f"{len(writes)} writes are more than the {MAX_WRITES} of one transaction")
-    if len({(write.pk, write.sk) for write in writes}) != len(writes):
-        raise ValueError("at most one write of a transaction may touch a row")
-    for write in writes:
-        if not write.pk or not write.sk:
-            raise ValueError("a key must not be empty")
-        if isinstance(write, Update) and write.assign.keys() & write.add.keys():
-            raise ValueError("an attribute is either assigned or added to")
+from core.ports import Clock, KeyExists, Row, Write
+from core.storage.rows import apply_writes, check_writes
 
 
 class MemoryTable:
@@ -123,7 +37,9 @@ class MemoryTable:
         with self._lock:
             order = self._order.get(pk, [])
             low, high = bisect_left(order, first), bisect_right(order, last)
-            keys = order[max(low, high - limit) : high][::-1] if reverse else order[low : min(high, low + limit)]
+            keys = (
+                order[max(low, high - limit) : high][::-1] if reverse else order[low : min(high, low + limit)]
+            )
             return [(sk, dict(self._rows[pk][sk])) for sk in keys]
 
     def transact(self, writes: Sequence[Write]) -> None:
@@ -131,24 +47,9 @@ class MemoryTable:
         check_writes(writes)
         with self._lock:
             standing = [self._rows.get(write.pk, {}).get(write.sk) for write in writes]
-            failed = {
-                index: None if row is None else dict(row)
-                for index, (write, row) in enumerate(zip(writes, standing, strict=True))
-                if not holds(write.when, row)
-            }
-            if failed:
-                raise Refused(failed)
-            after = [after_write(write, row) for write, row in zip(writes, standing, strict=True)]
-            self._check_sizes(writes, after)
+            after = apply_writes(writes, [None if row is None else dict(row) for row in standing])
             for write, row in zip(writes, after, strict=True):
                 self._set(write.pk, write.sk, row)
-
-    def _check_sizes(self, writes: Sequence[Write], after: Sequence[Row | None]) -> None:
-        sizes = [row_bytes(w.pk, w.sk, row) for w, row in zip(writes, after, strict=True) if row is not None]
-        if any(size > MAX_ROW_BYTES for size in sizes):
-            raise TooLarge(f"a row is over {MAX_ROW_BYTES} bytes")
-        if sum(sizes) > MAX_TRANSACTION_BYTES:
-            raise TooLarge(f"a transaction is over {MAX_TRANSACTION_BYTES} bytes")
 
     def _set(self, pk: str, sk: str, row: Row | None) -> None:
         rows, order = self._rows.setdefault(pk, {}), self._order.setdefault(pk, [])
