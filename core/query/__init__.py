@@ -5,10 +5,10 @@ What lives here: the public face of the package. What must never live here: pars
 is chosen and in whatever order the clauses of a block are written.
 """
 
-from core.query.context import Bindings, Edge, Limits, Projected, QueryContext, QueryResult, Value
+from core.query.context import Bindings, Coordinate, Edge, Limits, Projected, QueryContext, QueryResult, Value
 from core.query.run import plan_json, run, select, snapshot_needed
 
 __all__ = [
-    "Bindings", "Edge", "Limits", "Projected", "QueryContext", "QueryResult", "Value",
+    "Bindings", "Coordinate", "Edge", "Limits", "Projected", "QueryContext", "QueryResult", "Value",
     "plan_json", "run", "select", "snapshot_needed",
 ]  # fmt: skip

@@ -47,6 +47,14 @@ Bindings = dict[str, Value]
 """One solution of a WHERE block: variable name without its question mark -> value."""
 
 
+class Coordinate(msgspec.Struct, frozen=True):
+    """A point of the space's log that a query reads instead of the present: exactly one is set (KIP §48.1)."""
+
+    seq: int | None = None
+    tx: str | None = None
+    time: Instant | None = None
+
+
 class Limits(msgspec.Struct, frozen=True):
     """Bounds of one query; what passes them is refused, never cut silently (KIP Runtime, KQL design §245-250)."""
 

@@ -9,13 +9,12 @@ from core.language.ast import Where
 from core.language.ast_kql import Find
 from core.model.elements import Json
 from core.model.instants import Instant
-from core.query.context import Bindings, QueryContext, QueryResult, Value
+from core.query.context import Bindings, Coordinate, QueryContext, QueryResult, Value
 from core.schema.environment import Environment
 from core.state.view import View
-from core.transaction.needs import StateAt
 
 
-def snapshot_needed(find: Find, context: QueryContext, *, head_seq: int, head_at: Instant) -> StateAt | None:
+def snapshot_needed(find: Find, context: QueryContext, *, head_seq: int, head_at: Instant) -> Coordinate | None:
     """Which older state a bound FIND reads: that of its AS OF, or the one its CURSOR pins; None for the present.
 
     Call it first. Where it names a state, give `run` that state (as `past_view`), the schema environment of that
