@@ -15,6 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from core.errors import NoemaError
+from core.service.values import Scope
 from functions.keys import EDDSA, PublicKey, decode_base64
 from functions.plain import CborReader
 
@@ -28,6 +29,7 @@ ISS, SUB, AUD, EXP, NBF, IAT, SCOPE = 1, 2, 3, 4, 5, 6, 9  # CWT claim keys (RFC
 _ALG, _CRIT, _KID = 1, 2, 4  # COSE header labels (RFC 9052 §3.1)
 _TAG_SIGN1: Final = b"\xd2"  # CBOR tag 18
 _TAG_CWT: Final = b"\xd8\x3d"  # CBOR tag 61
+_SCOPES: Final[dict[str, Scope]] = {"read": "read", "write": "write", "*": "*"}
 _RESERVED: Final = ("token:", "system:")  # subjects that we give out ourselves
 
 
@@ -40,7 +42,7 @@ class Claims(msgspec.Struct, frozen=True, kw_only=True):
 
     subject: str
     audience: str
-    scope: str
+    scope: Scope
     expires: float
 
 
@@ -125,7 +127,7 @@ def check_claims(claims: dict[Any, Any], now_s: float) -> Claims:
     subject, scope, audience = claims.get(SUB), claims.get(SCOPE), claims.get(AUD)
     if not isinstance(subject, str) or not _is_subject(subject):
         raise Rejected("subject")
-    if scope not in ("read", "write", "*"):
+    if not isinstance(scope, str) or scope not in _SCOPES:
         raise Rejected("scope")
     if not isinstance(audience, str) or not audience:
         raise Rejected("audience")
@@ -140,7 +142,7 @@ def check_claims(claims: dict[Any, Any], now_s: float) -> Claims:
     begins = [begin for begin in (issued, not_before) if begin is not None]
     if expires - min([*begins, now_s + SKEW_S]) > life:
         raise Rejected("lives too long")
-    return Claims(subject=subject, audience=audience, scope=scope, expires=expires)
+    return Claims(subject=subject, audience=audience, scope=_SCOPES[scope], expires=expires)
 
 
 def _time(claims: dict[Any, Any], label: int) -> float | None:

@@ -1,0 +1,146 @@
+"""The composition root: settings to adapters to services, once per container. It alone knows core and infra.
+
+Everything is built when first asked for, and imported then too: a function that only reads pays for no writer,
+a warm cache needs no S3 client, a space token needs no signature library.
+"""
+
+# ruff: noqa: PLC0415 - imports on first use are what this file is for
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from core.ports import Clock, Entropy, Objects, Queue, Table
+from core.service.values import Caller
+from functions.identity import Gate
+from functions.settings import Settings, load
+
+if TYPE_CHECKING:
+    from core.service.admin import Admin
+    from core.service.commit import Commits
+    from core.service.spaces import Spaces
+    from core.service.tokens import SpaceTokens
+
+
+class Adapters(msgspec.Struct, frozen=True):
+    """The world: what implements the ports."""
+
+    table: Table
+    objects: Objects
+    queue: Queue
+    clock: Clock
+    entropy: Entropy
+
+
+class Services:
+    """What handlers may call. Members are built on first use and kept."""
+
+    def __init__(self, settings: Settings, adapters: Adapters) -> None:
+        self.settings = settings
+        self.clock = adapters.clock
+        self.entropy = adapters.entropy
+        self.table = adapters.table
+        self.objects = adapters.objects
+        self.queue = adapters.queue
+
+    @cached_property
+    def gate(self) -> Gate:
+        """Admission."""
+        return Gate(self.settings, self.clock, self._token_caller, self._is_public)
+
+    def _token_caller(self, space: str, value: str) -> Caller | None:
+        grant = self.tokens.find(space, value)
+        if grant is None:
+            return None
+        return Caller(
+            subject=f"token:{grant.name}",
+            channel="rest",
+            scope=grant.scope,
+            kind="space_token",
+            labels=grant.labels,
+        )
+
+    def _is_public(self, space: str) -> bool:
+        return self.admin.is_public(space)
+
+    @cached_property
+    def spaces(self) -> Spaces:
+        """Spaces, read."""
+        from core.service.spaces import Spaces
+
+        return Spaces(self.table, self.objects, self.clock)
+
+    @cached_property
+    def commits(self) -> Commits:
+        """Spaces, written."""
+        from core.service.commit import Commits
+
+        return Commits(self.table, self.objects, self.clock, self.entropy, self.spaces)
+
+    @cached_property
+    def tokens(self) -> SpaceTokens:
+        """Space tokens."""
+        from core.service.tokens import SpaceTokens
+
+        return SpaceTokens(self.table, self.clock, self.entropy)
+
+    @cached_property
+    def admin(self) -> Admin:
+        """Owners' and managers' use cases."""
+        from core.service.admin import Admin
+
+        return Admin(self.table, self.clock, self.spaces, self.commits)
+
+
+@lru_cache(maxsize=1)
+def services() -> Services:
+    """This container's services, from its environment.
+
+    Raises:
+        SettingsError: the environment is not usable; the message names the variable.
+    """
+    settings = load()
+    return build(settings, adapters(settings))
+
+
+def build(settings: Settings, world: Adapters) -> Services:
+    """Services over any adapters; tests give theirs."""
+    return Services(settings, world)
+
+
+def adapters(settings: Settings) -> Adapters:
+    """The adapters that the settings name."""
+    from infra.system import SystemClock, SystemEntropy
+
+    clock, entropy = SystemClock(), SystemEntropy()
+    if settings.store == "aws":
+        from infra.aws.clients import Clients
+        from infra.aws.objects import S3Objects
+        from infra.aws.queue import SqsQueue
+        from infra.aws.table import DynamoTable
+
+        clients = Clients()
+        return Adapters(
+            table=DynamoTable(clients, settings.table),
+            objects=S3Objects(clients, settings.bucket),
+            queue=SqsQueue(clients, settings.queue_url),
+            clock=clock,
+            entropy=entropy,
+        )
+    from infra.local.queue import EmbeddedQueue
+
+    queue = EmbeddedQueue(clock)
+    if settings.store == "memory":
+        from core.storage.memory import MemoryObjects, MemoryTable
+
+        return Adapters(MemoryTable(), MemoryObjects(clock), queue, clock, entropy)
+    from pathlib import Path
+
+    from infra.local.objects import DirectoryObjects
+    from infra.local.table import SqliteTable
+
+    root = Path(settings.data_dir)
+    return Adapters(SqliteTable(root / "noema.db"), DirectoryObjects(root / "objects"), queue, clock, entropy)

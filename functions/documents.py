@@ -1,0 +1,48 @@
+"""The documents anybody may read: what the service is, how to use it, its interface, its icon."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from core.protocol.http_types import ServiceInfo
+from functions.http import HttpResponse
+from functions.settings import VERSION
+
+NAME: Final = "noema"
+DESCRIPTION: Final = (
+    "Memory for AI agents: keeps who said what, on what evidence, when it was true and when it was learned; "
+    "answers with what is currently believed, and the receipts. GET /SKILL.md says how to use it."
+)
+_STATIC: Final = Path(__file__).parent / "static"
+
+
+@cache
+def _document(name: str, media_type: str) -> HttpResponse:
+    headers = {"content-type": media_type, "cache-control": "public, max-age=300"}
+    return HttpResponse(status=200, headers=headers, body=(_STATIC / name).read_bytes())
+
+
+def skill() -> HttpResponse:
+    """How an agent uses this service, in Markdown."""
+    return _document("SKILL.md", "text/markdown; charset=utf-8")
+
+
+def openapi() -> HttpResponse:
+    """The OpenAPI document that `functions.openapi` made of the route tables; a test holds it to them."""
+    return _document("openapi.json", "application/json")
+
+
+def favicon() -> HttpResponse:
+    """An icon for browser tabs."""
+    return _document("favicon.svg", "image/svg+xml")
+
+
+def service_info(sharding: int) -> HttpResponse:
+    """Name and version; plain JSON whatever `Accept` says (contract §1.5)."""
+    info = ServiceInfo(name=NAME, version=VERSION, sharding=sharding, description=DESCRIPTION)
+    headers = {"content-type": "application/json", "cache-control": "no-store"}
+    return HttpResponse(status=200, headers=headers, body=msgspec.json.encode(info))

@@ -1,0 +1,139 @@
+"""Every endpoint by name: its method, its path, and the function that serves it. Data, and how to look it up.
+
+What lives here: the one list that the functions' route tables, the local gateway, template.yaml's routes and
+/openapi.json agree on. What must never live here: what an endpoint does (the route tables of `functions.reads`,
+`writes` and `management`). Endpoints of the contract that this deployment does not have yet stand here without a
+function, so that they are refused by name and never faked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Literal
+
+import msgspec
+
+from core.errors import NoemaError
+
+Function = Literal["reads", "writes", "management"]
+Method = Literal["GET", "POST", "PATCH", "DELETE"]
+
+
+class Endpoint(msgspec.Struct, frozen=True):
+    """Where an endpoint is found. `function` is None if it is not there yet."""
+
+    method: Method
+    path: str
+    function: Function | None
+
+    def match(self, segments: Sequence[str]) -> dict[str, str] | None:
+        """The parameters in a path cut at its slashes, or None if it is another endpoint's.
+
+        `/v1/{space}/info` and `/v1/demo/info` -> `{"space": "demo"}`; `{name+}` takes the rest of the path.
+        """
+        wanted = self.path.split("/")
+        params: dict[str, str] = {}
+        for place, part in enumerate(wanted):
+            if place >= len(segments):
+                return None
+            if part.endswith("+}"):
+                params[part[1:-2]] = "/".join(segments[place:])
+                return params
+            if part.startswith("{"):
+                if not segments[place]:
+                    return None
+                params[part[1:-1]] = segments[place]
+            elif part != segments[place]:
+                return None
+        return params if len(segments) == len(wanted) else None
+
+
+_V1: Final = "/v1/{space}"
+_MANAGE: Final = f"{_V1}/management"
+
+ENDPOINTS: Final[dict[str, Endpoint]] = {
+    "service_info": Endpoint("GET", "/info", "reads"),
+    "skill": Endpoint("GET", "/SKILL.md", "reads"),
+    "openapi": Endpoint("GET", "/openapi.json", "reads"),
+    "favicon": Endpoint("GET", "/favicon.ico", "reads"),
+    "space_info": Endpoint("GET", f"{_V1}/info", "reads"),
+    "space_status": Endpoint("GET", f"{_V1}/status", "reads"),
+    "formation_status": Endpoint("GET", f"{_V1}/formation_status", "reads"),
+    "recall": Endpoint("POST", f"{_V1}/recall", None),
+    "recall_structured": Endpoint("POST", f"{_V1}/recall_structured", None),
+    "probe": Endpoint("POST", f"{_V1}/probe", None),
+    "list_conversations": Endpoint("GET", f"{_V1}/conversations", None),
+    "get_conversation": Endpoint("GET", f"{_V1}/conversations/{{id}}", None),
+    "get_conversation_delta": Endpoint("GET", f"{_V1}/conversations/{{id}}/delta", None),
+    "formation": Endpoint("POST", f"{_V1}/formation", None),
+    "forget": Endpoint("POST", f"{_V1}/memory/forget", None),
+    "restart_formation": Endpoint("PATCH", f"{_MANAGE}/restart_formation", None),
+    "list_space_tokens": Endpoint("GET", f"{_MANAGE}/space_tokens", "management"),
+    "add_space_token": Endpoint("POST", f"{_MANAGE}/add_space_token", "management"),
+    "revoke_space_token": Endpoint("POST", f"{_MANAGE}/revoke_space_token", "management"),
+    "update_space": Endpoint("PATCH", f"{_MANAGE}/update_space", "management"),
+    "create_space": Endpoint("POST", "/admin/create_space", "management"),
+    "update_space_tier": Endpoint("POST", "/admin/{space}/update_space_tier", "management"),
+    "delete_space": Endpoint("POST", "/admin/{space}/delete_space", None),
+    # Not there yet.
+    "touch_icon": Endpoint("GET", "/apple-touch-icon.webp", None),
+    "maintenance": Endpoint("POST", f"{_V1}/maintenance", None),
+    "pin": Endpoint("POST", f"{_V1}/memory/pin", None),
+    "memory_status": Endpoint("GET", f"{_V1}/memory_status", None),
+    "execute_kip_readonly": Endpoint("POST", f"{_V1}/execute_kip_readonly", None),
+    "get_or_init_user": Endpoint("POST", f"{_V1}/get_or_init_user", None),
+    "shadow_eval": Endpoint("POST", f"{_MANAGE}/shadow_eval", None),
+    "get_space_byok": Endpoint("GET", f"{_MANAGE}/space_byok", None),
+    "update_space_byok": Endpoint("PATCH", f"{_MANAGE}/space_byok", None),
+    "attention": Endpoint("GET", f"{_V1}/attention", None),
+    "respond_attention": Endpoint("POST", f"{_V1}/attention/{{id}}/responses", None),
+    "outcomes": Endpoint("POST", f"{_V1}/outcomes", None),
+    "runtime_status": Endpoint("GET", f"{_V1}/runtime/status", None),
+    "memory_interface": Endpoint("POST", f"{_V1}/memory", None),
+    "stage_memory_source": Endpoint("POST", f"{_V1}/memory/sources", None),
+    "wiki_read": Endpoint("GET", f"{_V1}/wiki/{{rest+}}", None),
+    "wiki_write": Endpoint("POST", f"{_V1}/wiki/{{rest+}}", None),
+    "mcp": Endpoint("POST", "/mcp/{space}", None),
+}
+
+FALLBACK: Final[Function] = "reads"
+"""The function that answers what no endpoint matches: 404, 405, 501 and preflights."""
+
+
+def find(method: str, path: str) -> tuple[str, dict[str, str]]:
+    """The name of the endpoint a request is for, and the parameters in its path.
+
+    Raises:
+        NoemaError: `RouteNotFound`, `MethodNotAllowed` (naming the methods there are), `NotImplementedYet`.
+    """
+    segments = path.split("/")
+    allowed = []
+    for name, endpoint in ENDPOINTS.items():
+        params = endpoint.match(segments)
+        if params is None:
+            continue
+        if endpoint.method == method:
+            if endpoint.function is None:
+                raise NoemaError(
+                    "NotImplementedYet",
+                    f"this deployment does not have {method} {endpoint.path} yet",
+                    details={"endpoint": name},
+                )
+            return name, params
+        allowed.append(endpoint.method)
+    if allowed:
+        raise NoemaError(
+            "MethodNotAllowed",
+            f"this path does not take {method[:16]}",
+            details={"allow": sorted(set(allowed))},
+        )
+    raise NoemaError("RouteNotFound", "there is no such path")
+
+
+def function_for(method: str, path: str) -> Function:
+    """The function that API Gateway would hand a request to."""
+    try:
+        name, _ = find(method, path)
+    except NoemaError:
+        return FALLBACK
+    return ENDPOINTS[name].function or FALLBACK
