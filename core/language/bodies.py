@@ -157,13 +157,13 @@ def parse_update_content(cursor: Cursor) -> Content:
     """`update_action` once or more."""
     body = Body()
     body.parse_clause(cursor, "update")
-    while cursor.key() in {"SET", "UNSET"} and not _starts_retention(cursor):
+    while cursor.key() in {"SET", "UNSET"} and not starts_retention(cursor):
         body.parse_clause(cursor, "update")
     return body.content()
 
 
-def _starts_retention(cursor: Cursor) -> bool:
-    """In MUTATE, the SET after an UPDATE may begin the statement SET RETENTION."""
+def starts_retention(cursor: Cursor) -> bool:
+    """Whether the next SET begins the statement SET RETENTION: in MUTATE it may follow UPDATE or TRANSITION."""
     return cursor.keys[cursor.index + 1] == "RETENTION"
 
 

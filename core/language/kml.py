@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, Literal, cast
 
 from core.language import ast, ast_kml
-from core.language.bodies import parse_body, parse_structural, parse_update_content
+from core.language.bodies import parse_body, parse_structural, parse_update_content, starts_retention
 from core.language.checks import (
     check_fields,
     check_match,
@@ -250,7 +250,7 @@ def _parse_transition(cursor: Cursor) -> ast_kml.TransitionActivity:
     to = parse_scalar(cursor)
     fields: ast.Object | None = None
     structural: tuple[ast_kml.StructuralAssignment, ...] = ()
-    while cursor.key() == "SET":
+    while cursor.key() == "SET" and not starts_retention(cursor):
         at = cursor.index
         cursor.index += 1
         word = cursor.choice(("FIELDS", "STRUCTURAL"))

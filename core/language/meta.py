@@ -12,9 +12,9 @@ from core.language import ast, ast_meta
 from core.language.checks import check_export
 from core.language.cursor import Cursor
 from core.language.kql import parse_as_of, parse_optional_scalar
-from core.language.lexer import NUMBER, PARAMETER, STRING
+from core.language.lexer import PARAMETER, STRING
 from core.language.patterns import parse_where
-from core.language.values import parse_object, parse_scalar, parse_target
+from core.language.values import parse_literal, parse_object, parse_parameter, parse_scalar, parse_target
 
 # What may follow DESCRIBE: the words of a topic, and whether a value must, may or may not follow them.
 _TOPICS: Final[dict[tuple[str, ...], str]] = {
@@ -49,8 +49,10 @@ def _parse_describe(cursor: Cursor) -> ast_meta.Describe:
     topic, form = " ".join(phrase), _TOPICS[phrase]
     subject: ast.Scalar | None = None
     to = as_of = options = None
-    if form == "value" or (form == "optional" and cursor.key() in {STRING, NUMBER, PARAMETER}):
+    if form == "value":
         subject = parse_scalar(cursor)
+    elif form == "optional":
+        subject = parse_parameter(cursor) or parse_literal(cursor)
     elif form == "mode":
         subject = _parse_mode(cursor, ("compact", "full"))
     elif form == "as of":
