@@ -10,12 +10,13 @@ VALUES = {"core.errors", "core.model"}
 STATE = VALUES | {"core.search", "core.state"}
 LANGUAGE = VALUES | {"core.language", "core.protocol", "core.schema"}
 WRITING = STATE | LANGUAGE | {"core.transaction"}
-READING = STATE | LANGUAGE | {"core.query", "core.epistemic", "core.governance"}
+READING = STATE | LANGUAGE | {"core.authority", "core.query", "core.epistemic", "core.governance"}
 ENGINE = WRITING | READING | {"core.mutation", "core.meta", "core.capsule", "core.history"}
 MAY_IMPORT: dict[str, set[str]] = {
     "core.errors": set(),
     "core.model": {"core.errors"},
     "core.ports": VALUES,
+    "core.authority": VALUES,
     "core.search": VALUES,
     "core.state": VALUES | {"core.search"},
     "core.storage": STATE | {"core.ports"},
@@ -23,7 +24,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.protocol": LANGUAGE,
     "core.schema": LANGUAGE | {"core.state"},
     "core.transaction": STATE | LANGUAGE,
-    "core.governance": STATE | LANGUAGE,
+    "core.governance": STATE | LANGUAGE | {"core.authority"},
     "core.epistemic": READING,
     "core.query": READING,
     "core.mutation": WRITING | READING,

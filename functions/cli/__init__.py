@@ -1,0 +1,1 @@
+"""`noema`: the command line. Each command is a module of this folder, imported when it is called."""

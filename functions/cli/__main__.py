@@ -1,0 +1,5 @@
+"""Runs the command line: `python -m functions.cli`."""
+
+from functions.cli.main import main
+
+main(prog_name="noema")

@@ -1,0 +1,175 @@
+"""`noema doctor`: looks at everything a working installation needs, and says what to do about what is wrong."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sqlite3
+from collections.abc import Callable, Iterator
+from email.utils import parsedate_to_datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Final, Literal
+
+import click
+import httpx
+import msgspec
+
+from functions.cli.terminal import Failure, json_option, now_s, service_options
+from functions.settings import Settings, SettingsError, is_loopback, load
+
+Verdict = Literal["ok", "warn", "fail"]
+
+_PACKAGES: Final = (
+    "msgspec", "snowballstemmer", "cbor2", "cwt", "boto3", "aws-lambda-powertools", "numpy", "click", "httpx", "waitress",
+)  # fmt: skip
+_MAX_SKEW_S: Final = 60  # what a token's times are allowed to be off by
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """What one check saw, and what to do about it."""
+
+    check: str
+    verdict: Verdict
+    saw: str
+    do: str | None = None
+
+
+@click.command()
+@service_options
+@json_option
+def doctor(url: str, token: str | None) -> tuple[str, object]:
+    """Check environment, settings, store, keys, model, the service and the clock. Changes nothing."""
+    findings = [finding for check in _CHECKS for finding in check()]
+    findings += list(_service(url, token))
+    marks = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
+    lines = []
+    for each in findings:
+        lines.append(f"{marks[each.verdict]}  {each.check:<12}{each.saw}")
+        if each.do:
+            lines.append(f"      {'':<12}-> {each.do}")
+    value = {"ok": all(each.verdict != "fail" for each in findings), "checks": msgspec.to_builtins(findings)}
+    if not value["ok"]:
+        click.echo("\n".join(lines), err=True)
+        failed = ", ".join(each.check for each in findings if each.verdict == "fail")
+        raise Failure(f"failed: {failed}", "The lines above say what to do.")
+    return "\n".join(lines), value
+
+
+def _python() -> Iterator[Finding]:
+    saw = f"Python {platform.python_version()}, SQLite {sqlite3.sqlite_version}, {platform.system()}"
+    yield Finding("python", "ok", saw)
+
+
+def _packages() -> Iterator[Finding]:
+    missing = []
+    for name in _PACKAGES:
+        try:
+            version(name)
+        except PackageNotFoundError:
+            missing.append(name)
+    if missing:
+        yield Finding("packages", "fail", f"missing: {', '.join(missing)}", "Run through scripts/noema.")
+    else:
+        yield Finding("packages", "ok", f"{len(_PACKAGES)} present, msgspec {version('msgspec')}")
+
+
+def _settings() -> Settings | SettingsError:
+    try:
+        return load()
+    except SettingsError as error:
+        return error
+
+
+def _keys() -> Iterator[Finding]:
+    settings = _settings()
+    if isinstance(settings, SettingsError):
+        yield Finding("settings", "fail", str(settings), "Correct the variable that is named.")
+        return
+    yield Finding("settings", "ok", f"store {settings.store}, shard {settings.sharding}")
+    count = len(settings.tenant_keys) + len(settings.admin_keys)
+    if count:
+        verdict: Verdict = "ok" if settings.managers or not settings.admin_keys else "warn"
+        do = "Set MANAGERS, or nobody can create a space." if verdict == "warn" else None
+        yield Finding("keys", verdict, f"{count} verification keys, {len(settings.managers)} managers", do)
+    else:
+        yield Finding(
+            "keys",
+            "warn",
+            "no keys: `noema serve` admits every caller on this machine, and a deployment admits nobody",
+            "For anything but a trial: `noema keygen`, then ED25519_PUBKEYS.",
+        )
+
+
+def _store() -> Iterator[Finding]:
+    settings = _settings()
+    if isinstance(settings, SettingsError):
+        return
+    if settings.store == "aws":
+        yield Finding("store", "ok", f"table {settings.table}, bucket {settings.bucket}; not contacted")
+        return
+    home = Path(settings.data_dir).resolve()
+    if not home.exists():
+        near = next(parent for parent in home.parents if parent.exists())
+        if os.access(near, os.W_OK):
+            yield Finding("store", "ok", f"{home} will be made by `noema serve`")
+        else:
+            yield Finding(
+                "store", "fail", f"{home} cannot be made", "Set NOEMA_DATA_DIR to a folder of yours."
+            )
+        return
+    if not os.access(home, os.W_OK | os.X_OK):
+        yield Finding("store", "fail", f"{home} is not writable", "Mend its rights, or set NOEMA_DATA_DIR.")
+        return
+    for file in sorted(home.glob("*.sqlite*")) + sorted(home.glob("*.db")):
+        if file.suffix in {".sqlite-wal", ".sqlite-shm"}:
+            continue
+        yield _database(file)
+
+
+def _database(file: Path) -> Finding:
+    try:
+        with sqlite3.connect(f"file:{file}?mode=ro", uri=True, timeout=2) as db:
+            verdict = str(db.execute("PRAGMA quick_check(1)").fetchone()[0])
+    except sqlite3.Error as error:
+        return Finding("store", "fail", f"{file}: {error}", "Restore the folder from a copy.")
+    if verdict != "ok":
+        return Finding("store", "fail", f"{file}: {verdict}", "Restore the folder from a copy.")
+    return Finding("store", "ok", f"{file}: {file.stat().st_size:,} bytes, intact")
+
+
+def _model() -> Iterator[Finding]:
+    yield Finding(
+        "model", "ok", "offline-extractive-1: no key, no network; plain statements and extractive answers"
+    )
+
+
+def _service(url: str, token: str | None) -> Iterator[Finding]:
+    try:
+        response = httpx.get(f"{url.rstrip('/')}/info", timeout=5, trust_env=False)
+        told = response.json()
+        name, number = told["name"], told["version"]
+    except httpx.TransportError:
+        yield Finding("service", "warn", f"nothing answers at {url}", "Start it with `noema serve`.")
+        return
+    except (ValueError, KeyError, TypeError, httpx.InvalidURL):
+        yield Finding("service", "fail", f"{url} is no Noema service", "Correct --url or NOEMA_URL.")
+        return
+    yield Finding("service", "ok", f"{name} {number} at {url}")
+    if not (token or is_loopback(httpx.URL(url).host)):
+        yield Finding("token", "warn", "no token is given", "Set NOEMA_TOKEN (see `noema token --help`).")
+    yield _clock(response.headers.get("date"))
+
+
+def _clock(date: str | None) -> Finding:
+    if date is None:
+        return Finding("clock", "warn", "the service does not tell the time")
+    skew = now_s() - round(parsedate_to_datetime(date).timestamp())
+    if abs(skew) > _MAX_SKEW_S:
+        return Finding(
+            "clock", "fail", f"{skew} s apart from the service", "Set this machine's clock: tokens will fail."
+        )
+    return Finding("clock", "ok", f"{abs(skew)} s apart from the service")
+
+
+_CHECKS: Final[tuple[Callable[[], Iterator[Finding]], ...]] = (_python, _packages, _keys, _store, _model)

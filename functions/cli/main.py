@@ -1,0 +1,63 @@
+"""The entry point: which commands there are, and where each one lives.
+
+What lives here: names. What must never live here: a command's imports. A command line that takes half a second
+to say `--help` is not used, so a command's module is imported when the command is looked up, and only then.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Final
+
+import click
+
+from functions.settings import VERSION
+
+# name -> (module, attribute, one line of help shown in the list)
+_COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
+    "serve": ("functions.cli.serve", "serve", "Run the whole service on this machine."),
+    "space": ("functions.cli.space", "space", "Create a space, or look at one."),
+    "remember": ("functions.cli.memory", "remember", "Send a text or a conversation to be remembered."),
+    "recall": ("functions.cli.memory", "recall", "Ask a space a question."),
+    "import": ("functions.cli.importing", "import_file", "Import a conversation file; can be resumed."),
+    "keygen": ("functions.cli.keys", "keygen", "Make a signing key."),
+    "token": ("functions.cli.keys", "token", "Mint an access token (a CWT)."),
+    "doctor": ("functions.cli.doctor", "doctor", "Check this installation and say what to do."),
+    "kip": ("functions.cli.kip", "kip", "Tools for the KIP 2.0 language."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Names in the order in which a person meets them."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, imported now; None if there is none of that name."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        module, attribute, _ = _COMMANDS[cmd_name]
+        command: click.Command = getattr(import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list in `--help`, from the table above, so that it imports nothing."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, row[2]) for name, row in _COMMANDS.items()])
+
+
+@click.command(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="noema")
+def main() -> None:
+    """Noema: a memory service for AI agents.
+
+    Start it with `noema serve`, then try `noema space create demo`, `noema remember -s demo notes.txt` and
+    `noema recall demo "what did I note?"`. Every command takes --help, and --json for a program to read.
+
+    NOEMA_URL, NOEMA_TOKEN and NOEMA_SPACE stand in for --url, --token and --space.
+    """

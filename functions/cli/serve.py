@@ -1,0 +1,142 @@
+"""`noema serve`: the whole service on this machine: the Lambda handlers, a store in a folder, the offline brain."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, NoReturn, cast
+from urllib.parse import unquote
+
+import click
+
+from functions.cli.terminal import Failure
+from functions.settings import SettingsError, is_loopback
+
+if TYPE_CHECKING:
+    from functions.local.background import Background, Message, Source
+    from functions.local.gateway import Handler, Server
+
+_KEYS: Final = ("ED25519_PUBKEYS", "NOEMA_ADMIN_PUBKEYS")
+
+_READY: Final = """\
+Noema serves {url}
+  memory   {data}
+  access   {access}
+
+Try these three, in another terminal:
+
+  curl -s {url}/admin/create_space -H 'content-type: application/json' {auth}\
+-d '{{"user": "me", "space_id": "demo", "tier": 2}}'
+
+  curl -s {url}/v1/demo/formation -H 'content-type: application/json' {auth}\
+-d '{{"messages": [{{"role": "user", "name": "Ada", "content": "I moved to Lisbon in May. I prefer green tea."}}]}}'
+
+  curl -s {url}/v1/demo/recall_structured -H 'content-type: application/json' {auth}\
+-d '{{"query": "What does Ada prefer to drink?"}}'
+
+{url}/SKILL.md tells an agent how to use it; {url}/openapi.json lists every route.
+Stop with Ctrl-C.
+"""
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=8042, show_default=True, help="0: any free port."
+)
+@click.option("--data", type=click.Path(file_okay=False, path_type=Path), envvar="NOEMA_DATA_DIR",
+              default=".noema", show_default=True, help="Where the memory is kept.")  # fmt: skip
+@click.option("--quiet", is_flag=True, help="No line for each request.")
+def serve(host: str, port: int, data: Path, *, quiet: bool) -> None:
+    """Run the whole service on this machine until Ctrl-C.
+
+    Memory is kept in a folder and survives a restart, also after a power cut. Without keys every caller on this
+    machine is admitted, and the service listens on loopback only. With ED25519_PUBKEYS (see `noema keygen`) it
+    asks for tokens, as in a deployment.
+    """
+    os.environ.update(environment(os.environ, host, data))  # noqa: TID251 - the handlers read their settings there
+    try:
+        server, background = build(host, port, quiet=quiet)
+    except (SettingsError, Failure) as error:
+        raise click.ClickException(str(error)) from error
+    url = f"http://{'[' + host + ']' if ':' in host else host}:{server.port}"
+    keys = any(os.environ.get(name) for name in _KEYS)  # noqa: TID251 - only to tell of it
+    auth = '-H "authorization: Bearer $NOEMA_TOKEN" ' if keys else ""
+    access = "tokens (see `noema token --help`)" if keys else "everybody on this machine, without a token"
+    click.echo(_READY.format(url=url, data=data.resolve(), access=access, auth=auth))
+    sys.stdout.flush()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
+    background.start()
+    try:
+        server.run()
+    except SystemExit:
+        pass
+    finally:
+        click.echo("noema: finishing what is under way ...", err=True)
+        server.close()
+        background.stop()
+
+
+def environment(given: Mapping[str, str], host: str, data: Path) -> dict[str, str]:
+    """What the handlers' settings are to be, where the environment does not say otherwise.
+
+    Nobody is admitted without a token unless the listener is on loopback; `functions.settings` checks it again.
+    """
+    out = {"NOEMA_ENDPOINT_HOST": host, "NOEMA_DATA_DIR": str(data)}
+    out["NOEMA_STORE"] = given.get("NOEMA_STORE", "embedded")
+    # One line of JSON for each request is for CloudWatch; here the gateway writes a short one.
+    out["POWERTOOLS_LOG_LEVEL"] = given.get("POWERTOOLS_LOG_LEVEL", "WARNING")
+    if is_loopback(host) and not any(given.get(name) for name in _KEYS):
+        out["ALLOW_INSECURE_LOCAL"] = given.get("ALLOW_INSECURE_LOCAL", "1")
+    return out
+
+
+def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Message]]:
+    """The server and the work beside it, over the services that the environment names.
+
+    Raises:
+        SettingsError: the environment is not usable.
+        Failure: the port is taken, or the data folder cannot be used.
+    """
+    from functions import endpoints, management, reads, tick, worker, writes  # noqa: PLC0415 - what is served
+    from functions.bootstrap import services  # noqa: PLC0415
+    from functions.local.background import Background  # noqa: PLC0415
+    from functions.local.gateway import Gateway, Server  # noqa: PLC0415
+
+    found = services()
+    if found.settings.store == "aws":
+        raise Failure(
+            "NOEMA_STORE is aws, whose queue drives Lambda functions. Serve `embedded` or `memory`."
+        )
+    handlers: dict[str, Handler] = {
+        "reads": reads.handler,
+        "writes": writes.handler,
+        "management": management.handler,
+    }
+
+    def handler_for(method: str, path: str) -> tuple[str, Handler]:
+        name = endpoints.function_for(method, unquote(path))
+        return name, handlers[name]
+
+    def log(line: str) -> None:
+        click.echo(line, err=True)
+
+    gateway = Gateway(handler_for, clock=found.clock, log=(lambda _: None) if quiet else log)
+    try:
+        server = Server(gateway, host, port)
+    except OSError as error:
+        raise Failure(
+            f"cannot listen on {host} port {port}: {error.strerror or error}. Try --port."
+        ) from error
+    queue = cast("Source[Message]", found.queue)  # the embedded one: the services know only how to send
+    background = Background(queue, worker.handler, tick.handler, clock=found.clock, log=log)
+    return server, background
+
+
+def _end(number: int, frame: object) -> NoReturn:
+    del number, frame
+    raise SystemExit(0)

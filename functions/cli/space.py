@@ -1,0 +1,51 @@
+"""`noema space`: create a space, or look at one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+from functions.cli.client import Client
+from functions.cli.terminal import json_option, service_options
+
+
+@click.group()
+def space() -> None:
+    """Create a space, or look at one. A space is one memory with its own owner, tokens and size."""
+
+
+@space.command()
+@click.argument("space_id")
+@click.option("--owner", default="me", show_default=True, help="Whose space it is.")
+@click.option("--tier", type=click.IntRange(0, 15), default=2, show_default=True,
+              help="Size class: 10^(tier+2) concepts or conversations.")  # fmt: skip
+@service_options
+@json_option
+def create(space_id: str, owner: str, tier: int, url: str, token: str | None) -> tuple[str, object]:
+    """Create SPACE_ID (lower-case letters, digits, underscore). Needs a manager's token where there are keys."""
+    with Client(url, token) as client:
+        made = client.result(
+            "POST", "/admin/create_space", {"user": owner, "space_id": space_id, "tier": tier}
+        )
+    return f"Created {space_id} (owner {owner}, room for {10 ** (tier + 2):,}).", made
+
+
+@space.command()
+@click.argument("space_id")
+@service_options
+@json_option
+def info(space_id: str, url: str, token: str | None) -> tuple[str, object]:
+    """Show what SPACE_ID holds and how far its formation is."""
+    with Client(url, token) as client:
+        found: dict[str, Any] = client.result("GET", f"/v1/{space_id}/info")
+    return "\n".join(f"{name:<26}{_shown(name, value)}" for name, value in found.items()), found
+
+
+def _shown(name: str, value: Any) -> str:  # any JSON value
+    if isinstance(value, int) and not isinstance(value, bool) and name.endswith("_at") and value > 10**11:
+        return datetime.fromtimestamp(value / 1000, UTC).isoformat(timespec="seconds")
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_shown(key, inner)}" for key, inner in value.items()) or "-"
+    return "-" if value is None else str(value)
