@@ -1,7 +1,7 @@
 """The fields of the five kinds by their wire names, and dot paths into them (KIP §6.2, §10-16, §44.1).
 
 What lives here: one table per kind, name -> how it is read, which the matcher, FILTER, projections and the wire
-form share; and the check that a path can exist. What must never live here: evaluation of expressions.
+form (`wire`) share; and the check that a path can exist. What must never live here: evaluation of expressions.
 
 Instants read as RFC 3339 text, references as `Ref` (written `{"id": ...}`), so that a path can be compared with
 an element. A field of another kind reads as null; a name that no kind has is refused (KQL design §58).
@@ -10,7 +10,7 @@ an element. A field of another kind reads as null; a name that no kind has is re
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final
 
 from core.errors import NoemaError
@@ -26,7 +26,6 @@ from core.model.elements import (
 )
 from core.model.instants import Instant, format_instant
 from core.model.literals import Literal, Ref
-from core.query.values import plain
 from core.schema.environment import Environment
 
 Path = tuple[str, ...]
@@ -326,43 +325,16 @@ def read_field(element: AnyElement, path: Path, space_id: str, hidden: frozenset
         return read_path(getter(element), path[1:])
     if any(".".join(path[:length]) in hidden for length in range(1, len(path) + 1)):
         return None
-    return _without(read_path(getter(element), path[1:]), ".".join(path), hidden)
+    return without(read_path(getter(element), path[1:]), ".".join(path), hidden)
 
 
-def _without(value: Any, at: str, hidden: frozenset[str]) -> Any:
+def without(value: Any, at: str, hidden: frozenset[str]) -> Any:
     """A value with the hidden fields inside it left out."""
     if not isinstance(value, dict):
         return value
     return {
-        name: _without(item, f"{at}.{name}", hidden)
+        name: without(item, f"{at}.{name}", hidden)
         for name, item in value.items()
         if f"{at}.{name}" not in hidden
     }
 
-
-def to_wire(element: AnyElement, space_id: str, hidden: frozenset[str] | None = None) -> dict[str, Json]:
-    """An element as JSON: the common envelope and its kind's fields (KIP §6.2, §10.2, §12.2, §13.2, §15.3, §16.3).
-
-    What need not be there (`client_key`, `merged_into`, `structural`) is left out where it is empty.
-    """
-    return dict(_wire_members(element, space_id, hidden))
-
-
-_OPTIONAL: Final = frozenset({"client_key", "merged_into", "structural"})
-
-
-def _wire_members(
-    element: AnyElement, space_id: str, hidden: frozenset[str] | None
-) -> Iterator[tuple[str, Json]]:
-    yield "id", element.id
-    yield "kind", KIND_OF_TYPE[type(element)]
-    yield "space_id", space_id
-    for name, getter in FIELDS[type(element)].items():
-        if name in {"id", "kind"} or (hidden and name in hidden):
-            continue
-        value = getter(element)
-        if name in _OPTIONAL and not value:
-            continue
-        if hidden:
-            value = _without(value, name, hidden)
-        yield name, plain(value)

@@ -1,0 +1,130 @@
+"""`World`: the state as one query may see it, and what looking at it costs.
+
+What lives here: the visibility predicate, asked before anything is matched or counted (KIP §88.6), and the bounds
+on work. What must never live here: patterns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from core.errors import NoemaError
+from core.model.elements import AnyElement, Concept, Json
+from core.model.ids import is_element_id, kind_of
+from core.model.literals import Ref
+from core.query.context import QueryContext
+from core.query.fields import Path, read_field
+from core.query.wire import conceal, to_wire
+from core.schema.environment import Environment
+from core.state.indexes import referrers_key, state_key
+from core.state.view import View
+
+_CHECK_EVERY: Final = 1024  # rows between two looks at the clock: well under a millisecond of work
+
+
+class World:
+    """One view under one context. Made for one query, thrown away with it."""
+
+    def __init__(self, view: View, env: Environment, context: QueryContext) -> None:
+        self.view = view
+        self.env = env
+        self.context = context
+        self.open = context.visible is None  # everything is visible
+        self.projections = 0
+        self._visible = context.visible
+        self._left = context.limits.rows_examined
+        self._until_check = 1
+
+    # --- what exists for the caller
+
+    def get(self, element_id: str) -> AnyElement | None:
+        """The element, or None if there is none that the caller may know of."""
+        element = self.view.get(element_id)
+        if element is None or self._visible is None or self._visible(element):
+            return element
+        return None
+
+    def sees(self, element_id: str) -> bool:
+        """Whether a reference to this id may be shown: to what is visible, and to what is gone for good."""
+        return self.open or self.get(element_id) is not None or self.view.get(element_id) is None
+
+    def find(self, key: str) -> Sequence[str]:
+        """Ids under an index key; looking at them is what a query pays for."""
+        found = self.view.find(key)
+        self.spend(len(found))
+        return found
+
+    def hidden(self, element: AnyElement) -> frozenset[str] | None:
+        """Dot paths of an element's fields that the caller may not read."""
+        fields = self.context.hidden_fields
+        return None if fields is None else fields(element)
+
+    def field(self, element: AnyElement, path: Path) -> Any:  # JSON with Refs inside
+        """The value at a checked path of an element, as the caller may see it."""
+        value = read_field(element, path, self.context.space_id, self.hidden(element))
+        return value if self.open else conceal(value, self.sees)
+
+    def wire(self, element: AnyElement) -> dict[str, Json]:
+        """The element as JSON, as the caller may see it."""
+        return to_wire(
+            element,
+            self.context.space_id,
+            hidden=self.hidden(element),
+            seen=None if self.open else self.sees,
+        )
+
+    # --- identity after merges
+
+    def canonical(self, element_id: str) -> str:
+        """The id a Concept resolves to after merges (KIP §11.1); any other id is itself."""
+        if not is_element_id(element_id) or kind_of(element_id) != "concept":
+            return element_id
+        seen = element_id
+        for _ in range(self.context.limits.path_hops):
+            found = self.view.get(seen)
+            if not isinstance(found, Concept) or found.merged_into is None:
+                break
+            seen = found.merged_into
+        return seen
+
+    def aliases(self, element_id: str) -> list[str]:
+        """Every id that resolves to the same Concept as this one, itself included, the survivor first."""
+        survivor = self.canonical(element_id)
+        if self.view.count(state_key("merged")) == 0:
+            return [survivor]
+        out = [survivor]
+        for known in out:
+            keys = referrers_key(known), state_key("merged")
+            for found in self.find(min(keys, key=self.view.count)):
+                element = self.view.get(found)
+                if isinstance(element, Concept) and element.merged_into == known and found not in out:
+                    out.append(found)
+        return out
+
+    def canonical_ref(self, ref: Ref) -> Ref:
+        """The same reference after merges."""
+        return Ref(self.canonical(ref.id))
+
+    # --- what it costs
+
+    def spend(self, rows: int = 1) -> None:
+        """Account for rows looked at.
+
+        Raises:
+            NoemaError: ResultLimitExceeded beyond the bound; ExecutionTimeout once the deadline has passed.
+        """
+        self._left -= rows
+        self._until_check -= rows
+        if self._left < 0:
+            limit = self.context.limits.rows_examined
+            raise NoemaError(
+                "ResultLimitExceeded",
+                f"the query looks at more than {limit} records",
+                hint="Name a key, an id or a type, so that fewer records have to be looked at.",
+                details={"limit": limit},
+            )
+        if self._until_check <= 0:
+            self._until_check = _CHECK_EVERY
+            if self.context.overdue():
+                raise NoemaError("ExecutionTimeout", "the query took longer than its deadline allows")
