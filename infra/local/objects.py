@@ -38,7 +38,8 @@ class DirectoryObjects:
     def __init__(self, root: Path) -> None:
         self._root = root
         self._temporary = root / _TEMPORARY
-        self._temporary.mkdir(mode=0o700, parents=True, exist_ok=True)
+        root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._temporary.mkdir(mode=0o700, exist_ok=True)
         self._sweep(SystemClock().now() - _ABANDONED_MS)
 
     def put(self, key: str, body: bytes) -> None:
