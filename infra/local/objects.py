@@ -54,7 +54,8 @@ class DirectoryObjects:
         except OSError as error:
             raise Unavailable(f"the object could not be written: {error.strerror}") from error
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):  # what cannot be removed now is swept later
+                temporary.unlink()
 
     def get(self, key: str, first: int = 0, length: int | None = None) -> bytes | None:
         """The object's bytes from `first`, or None if there is no such object."""
