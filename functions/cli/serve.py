@@ -102,7 +102,6 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
         SettingsError: the environment is not usable.
         Failure: the port is taken, or the data folder cannot be used.
     """
-    from functions import endpoints, management, reads, tick, worker, writes  # noqa: PLC0415 - what is served
     from functions.bootstrap import services  # noqa: PLC0415
     from functions.local.background import Background  # noqa: PLC0415
     from functions.local.gateway import Gateway, Server  # noqa: PLC0415

@@ -1,0 +1,160 @@
+"""The command line: help without imports, answers for people and programs, and failures that say what to do."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from functions import cwts
+from functions.cli.main import main
+from functions.cli.terminal import now_s
+from functions.keys import parse_public_key
+
+ROOT = Path(__file__).resolve().parents[3]
+NOWHERE = "http://127.0.0.1:9"  # the discard port: nothing listens
+COMMANDS = [
+    (), ("serve",), ("space",), ("space", "create"), ("space", "info"), ("remember",), ("recall",), ("import",), ("keygen",),
+    ("token",), ("doctor",), ("kip",), ("kip", "parse"),
+]  # fmt: skip
+
+
+def run(*args: str, stdin: str | None = None, **env: str) -> Result:
+    variables = {
+        name: None for name in os.environ if name.startswith(("NOEMA_", "ED25519", "ALLOW_", "MANAGERS"))
+    }
+    return CliRunner().invoke(main, list(args), input=stdin, env={**variables, **env})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_helps(command: tuple[str, ...]) -> None:
+    """--help says what a command does and exits with 0."""
+    result = run(*command, "--help")
+
+    assert result.exit_code == 0
+    assert len(result.output.split()) > 15
+
+
+def test_help_imports_no_command() -> None:
+    """The list of commands is shown without any command's imports."""
+    code = (
+        "import sys; from functions.cli.main import main\n"
+        "try: main(['--help'])\nexcept SystemExit: pass\n"
+        "heavy = {'httpx', 'boto3', 'cwt', 'cryptography', 'numpy'} & set(sys.modules)\n"
+        "print('HEAVY', sorted(heavy))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout.splitlines()[-1] == "HEAVY []"
+
+
+def test_a_key_is_made_once_and_only_for_its_owner(tmp_path: Path) -> None:
+    """keygen writes a file that nobody else can read, and never over an existing one."""
+    file = tmp_path / "k"
+
+    made = json.loads(run("keygen", str(file), "--json").stdout)
+    again = run("keygen", str(file))
+
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert parse_public_key(made["public_key"]).x
+    assert again.exit_code == 1
+    assert "exists already" in again.stderr
+
+
+def test_a_minted_token_is_one_the_service_takes(tmp_path: Path) -> None:
+    """What `token` prints verifies under the key that `keygen` made, with the claims that were asked for."""
+    file = str(tmp_path / "k")
+    public = json.loads(run("keygen", file, "--json").stdout)["public_key"]
+
+    minted = run("token", "--key", file, "--sub", "ada", "--aud", "demo", "--scope", "read").stdout.strip()
+    claims = cwts.verify(minted, (parse_public_key(public),), now_s())
+
+    assert (claims.subject, claims.audience, claims.scope) == ("ada", "demo", "read")
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "told"),
+    [
+        (("token", "--key", "absent", "--sub", "a", "--aud", "b"), 1, "there is no key in absent"),
+        (("token", "--key", "bad", "--sub", "a", "--aud", "b"), 1, "holds no private key"),
+        (("token", "--key", "bad", "--sub", "a", "--aud", "*", "--life", "7200"), 1, "an hour at most"),
+        (("token", "--sub", "a", "--aud", "b", "--life", "0"), 2, "not in the range"),
+        (("token", "--sub", "a"), 2, "Missing option '--aud'"),
+        (("recall", "demo", "why?", "--url", NOWHERE), 1, "there is no service at"),
+        (("recall", "demo", "why?", "--url", "nonsense"), 1, "there is no service at"),
+        (("space", "info", "demo", "--url", NOWHERE), 1, "noema serve"),
+        (("remember", "bad"), 2, "Missing option '-s' / '--space'"),
+        (("remember", "absent", "-s", "demo"), 2, "No such file"),
+        (("remember", "empty", "-s", "demo"), 1, "is empty"),
+        (("remember", "binary", "-s", "demo"), 1, "is not UTF-8 text"),
+        (("import", "binary", "-s", "demo"), 1, "is not UTF-8 text"),
+        (("import", "bad", "-s", "demo"), 1, "neither JSON nor JSON lines"),
+        (("forget",), 2, "No such command"),
+        (("serve", "--host", "0.0.0.0", "--port", "0"), 1, "nobody would be admitted"),
+    ],
+)  # fmt: skip
+def test_a_failure_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, args: tuple[str, ...], code: int, told: str
+) -> None:
+    """A clear line on standard error, nothing on standard output, and an exit code that is not 0."""
+    (tmp_path / "bad").write_text("no key !!")
+    (tmp_path / "empty").write_text(" \n")
+    (tmp_path / "binary").write_bytes(b"\xff\xfe")
+    monkeypatch.chdir(tmp_path)
+
+    result = run(*args)
+
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert told in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_failure_is_json_where_json_was_asked_for() -> None:
+    """--json answers with one value also when the command fails."""
+    result = run("recall", "demo", "why?", "--url", NOWHERE, "--json")
+
+    assert result.exit_code == 1
+    assert json.loads(result.stdout)["error"]["message"] == f"there is no service at {NOWHERE}"
+
+
+def test_kip_parse_judges_each_command() -> None:
+    """An array of texts gives an array of verdicts of the same length."""
+    result = run("kip", "parse", stdin='["DESCRIBE PRIMER", "FIND(", "\\u0000"]')
+
+    verdicts = json.loads(result.stdout)
+
+    assert verdicts[0] == {"accepts": True, "language": "META"}
+    assert [each["accepts"] for each in verdicts] == [True, False, False]
+
+
+@pytest.mark.parametrize("stdin", ["", "{}", "[1]", '["a"'])
+def test_kip_parse_refuses_other_input(stdin: str) -> None:
+    """Anything but a JSON array of texts is an error with an example."""
+    result = run("kip", "parse", stdin=stdin)
+
+    assert result.exit_code == 1
+    assert "noema kip parse" in result.stderr
+
+
+def test_doctor_finds_what_is_wrong(tmp_path: Path) -> None:
+    """A key that cannot be read and a damaged store are failures with a remedy; a healthy place is not."""
+    (tmp_path / "noema.db").write_bytes(b"this is no database" * 100)
+
+    healthy = run(
+        "doctor", "--json", NOEMA_URL=NOWHERE, NOEMA_DATA_DIR=str(tmp_path / "new"), NOEMA_STORE="embedded"
+    )
+    damaged = run("doctor", NOEMA_URL=NOWHERE, NOEMA_DATA_DIR=str(tmp_path), NOEMA_STORE="embedded")
+    mistyped = run("doctor", "--json", NOEMA_URL=NOWHERE, ED25519_PUBKEYS="oops")
+
+    assert json.loads(healthy.stdout)["ok"] is True
+    assert damaged.exit_code == 1
+    assert "noema.db" in damaged.stderr
+    assert "Restore the folder" in damaged.stderr
+    assert mistyped.exit_code == 1
+    assert "settings" in json.loads(mistyped.stdout)["error"]["message"]
