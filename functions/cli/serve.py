@@ -111,6 +111,13 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
         raise Failure(
             "NOEMA_STORE is aws, whose queue drives Lambda functions. Serve `embedded` or `memory`."
         )
+    if found.settings.locked:
+        raise Failure(
+            f"nobody would be admitted: there are no keys, and {host} can be reached by others. "
+            "Make a key with `noema keygen`, or listen on 127.0.0.1."
+        )
+    from functions import endpoints, management, reads, tick, worker, writes  # noqa: PLC0415 - what is served
+
     handlers: dict[str, Handler] = {
         "reads": reads.handler,
         "writes": writes.handler,

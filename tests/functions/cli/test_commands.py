@@ -25,7 +25,9 @@ COMMANDS = [
 
 def run(*args: str, stdin: str | None = None, **env: str) -> Result:
     variables = {
-        name: None for name in os.environ if name.startswith(("NOEMA_", "ED25519", "ALLOW_", "MANAGERS"))
+        name: None
+        for name in os.environ  # noqa: TID251 - a developer's own settings must not reach the commands
+        if name.startswith(("NOEMA_", "ED25519", "ALLOW_", "MANAGERS"))
     }
     return CliRunner().invoke(main, list(args), input=stdin, env={**variables, **env})
 
@@ -55,7 +57,7 @@ def test_help_imports_no_command() -> None:
 
 
 def test_a_key_is_made_once_and_only_for_its_owner(tmp_path: Path) -> None:
-    """keygen writes a file that nobody else can read, and never over an existing one."""
+    """The key file is readable by nobody else, and an existing one is never overwritten."""
     file = tmp_path / "k"
 
     made = json.loads(run("keygen", str(file), "--json").stdout)

@@ -75,7 +75,7 @@ def test_a_message_that_failed_comes_again_before_the_next() -> None:
         ("a", "first", 1), ("a", "first", 2), ("a", "first", 3), ("a", "raises", 1), ("a", "raises", 2), ("a", "last", 1),
     ]  # fmt: skip
     assert any("RuntimeError" in line for line in lines)
-    assert not any("no" == line for line in lines)
+    assert not any(line == "no" for line in lines)
 
 
 def test_a_message_is_given_up_after_five_attempts() -> None:
