@@ -82,7 +82,13 @@ class SpaceTokens:
         return TokenGrant(name=token.name, scope=token.scope, labels=token.labels)
 
     def listing(self, space_id: str) -> list[SpaceToken]:
-        """The space's tokens in order of creation, expired ones included; values as prefixes only."""
+        """The space's tokens in order of creation, expired ones included; values as prefixes only.
+
+        Raises:
+            NoemaError: NotFoundOrNotVisible, ServiceUnavailable.
+        """
+        with reading():
+            self._check_space(layout.space_pk(space_id))
         found = [_token_of(row) for _, row in self._rows(space_id)]
         return sorted(found, key=lambda token: (token.created_at, token.name))
 
@@ -137,7 +143,7 @@ class SpaceTokens:
         """Remove a token by its value or name; False if the space has no such token.
 
         Raises:
-            NoemaError: InvalidInput unless exactly one of the two is given.
+            NoemaError: InvalidInput unless exactly one of the two is given, NotFoundOrNotVisible.
         """
         if (wish.token is None) == (wish.name is None):
             raise NoemaError("InvalidInput", "give either the token or its name", details={"member": "name"})
@@ -161,6 +167,11 @@ class SpaceTokens:
                 return False  # somebody revoked it meanwhile
             raise NoemaError("SerializationConflict", "another change of the tokens was faster") from refused
         return True
+
+    def _check_space(self, pk: str) -> None:
+        head = self._table.get(pk, layout.HEAD)
+        if head is None or head.get("state") == "deleted":
+            raise NoemaError("NotFoundOrNotVisible", "there is no such space")
 
     def _by_name(self, pk: str, name: str) -> tuple[str, str] | None:
         row = self._table.get(pk, layout.token_name_sk(name)) if _is_text(name) else None
