@@ -64,6 +64,11 @@ class Environment:
         self._local: dict[SymbolKind, dict[str, tuple[str, ...]]] = {}
         for kind in SYMBOL_WORDS:
             self._index(kind)
+        self.required_structural = tuple(
+            found
+            for found in self._writable["structural"].values()
+            if isinstance(found, StructuralField) and found.minimum > 0
+        )
 
     def _index(self, kind: SymbolKind) -> None:
         by_ref: dict[str, Definition] = {}
