@@ -79,7 +79,10 @@ class Body:
             NoemaError: InvalidSyntax for a clause that this kind of body has not, or that was written before.
         """
         at = cursor.index
-        key = cursor.choice(_CLAUSES[kind])
+        if cursor.key() not in _CLAUSES[kind]:
+            hint = "What is being created has nothing to remove." if cursor.key() == "UNSET" else None
+            cursor.fail(f"{', '.join(_CLAUSES[kind])} or '}}'" if kind != "update" else "SET or UNSET", hint)
+        key = cursor.take().upper()
         if key == "SET":
             self._parse_set(cursor, kind, at)
         elif key == "UNSET":

@@ -64,7 +64,7 @@ class Cursor:
             NoemaError: InvalidSyntax where something else stands.
         """
         if self.keys[self.index] != key:
-            self.fail(key)
+            self.fail(key if key.isalpha() else f"'{key}'")
         self.index += 1
 
     def expect_words(self, *words: str) -> None:
@@ -101,11 +101,12 @@ class Cursor:
         message = f"expected {expected}, found {found}"
         raise syntax_error(self.tokens, offset, message, hint=hint, expected=expected, found=found)
 
-    def fail_choice(self, words: Iterable[str]) -> NoReturn:
+    def fail_choice(self, words: Iterable[str], hint: str | None = None) -> NoReturn:
         """Raises InvalidSyntax naming the keywords that may stand here, and the one that was nearly written."""
-        near = difflib.get_close_matches(self.key(), list(words), n=1, cutoff=0.75)
-        hint = f"Did you mean {near[0]}?" if near else None
-        self.fail(" or ".join(words), hint)
+        *some, last = words
+        near = difflib.get_close_matches(self.key(), [*some, last], n=1, cutoff=0.75)
+        hint = f"Did you mean {near[0]}?" if near else hint
+        self.fail(f"{', '.join(some)} or {last}" if some else last, hint)
 
     def refuse(
         self, index: int, message: str, *, hint: str | None = None, code: str = "InvalidSyntax"

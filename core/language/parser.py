@@ -11,7 +11,7 @@ from core.errors import NoemaError
 from core.language import kml, meta
 from core.language.ast_kml import KmlStatement
 from core.language.ast_kql import Find
-from core.language.ast_meta import MetaStatement
+from core.language.ast_meta import MetaStatement, Search
 from core.language.cursor import Cursor
 from core.language.kql import parse_find
 from core.language.lexer import END, tokenize
@@ -21,6 +21,11 @@ Language = Literal["KQL", "KML", "META"]
 
 _MUTATIONS: Final = frozenset(get_args(KmlStatement))
 _STARTS: Final = ("FIND", "MUTATE", *kml.STATEMENTS, *meta.STATEMENTS)
+_FIND_ORDER: Final = "WHERE, AS OF, FOR TIME, WITH EPISTEMIC, ORDER BY, LIMIT, CURSOR"
+_SEARCH_ORDER: Final = "WITH TYPE, WITH PREDICATE, MODE, THRESHOLD, AS OF SEQ, LIMIT, CURSOR"
+_CLAUSE_STARTS: Final = frozenset(
+    {"WHERE", "AS", "FOR", "WITH", "ORDER", "LIMIT", "CURSOR", "MODE", "THRESHOLD", "EXPECT", "FROM", "TO"}
+)
 
 
 def parse(text: str) -> Command:
@@ -34,11 +39,21 @@ def parse(text: str) -> Command:
     cursor = Cursor(tokenize(text))
     command = _parse_command(cursor)
     if cursor.key() != END:
-        hint = None
-        if cursor.key() in _STARTS:
-            hint = "One text is one command; MUTATE { ... } commits several mutations together."
-        cursor.fail("the end of the command", hint)
+        cursor.fail("the end of the command", _trailing_hint(cursor, command))
     return command
+
+
+def _trailing_hint(cursor: Cursor, command: Command) -> str | None:
+    """Why something may follow a whole command: a second command, or a clause out of its order."""
+    if cursor.key() in _CLAUSE_STARTS:
+        if isinstance(command, Search):
+            return f"The clauses of SEARCH have one order: {_SEARCH_ORDER}."
+        if isinstance(command, Find):
+            return f"The clauses of FIND have one order: {_FIND_ORDER}."
+        return "The clauses of a statement have one order: WHERE, LIMIT, EXPECT."
+    if cursor.key() in _STARTS:
+        return "One text is one command; MUTATE { ... } commits several mutations together."
+    return None
 
 
 def _parse_command(cursor: Cursor) -> Command:
@@ -51,7 +66,8 @@ def _parse_command(cursor: Cursor) -> Command:
     if key in meta.STATEMENTS:
         cursor.language = "META"
         return meta.STATEMENTS[key](cursor)
-    return cursor.fail_choice(_STARTS)
+    hint = "A query begins with FIND, a mutation with MUTATE, ASSERT or CREATE, introspection with DESCRIBE or SEARCH."
+    return cursor.fail_choice(_STARTS, hint)
 
 
 def language_of(command: Command) -> Language:

@@ -106,7 +106,9 @@ by_id = scalar_values.map(lambda value: ast.PropositionById(id=value))
 atoms = symbols | variables
 matches = matches_of(_patterns_of(by_id))
 typed = st.builds(
-    lambda value, language: ast.Literal(value=value, language=language), texts, st.sampled_from(["fr", "de-AT"])
+    lambda value, language: ast.Literal(value=value, language=language),
+    texts,
+    st.sampled_from(["fr", "de-AT"]),
 )
 hops = st.builds(
     lambda atom, low, more: ast.PathAtom(
@@ -121,12 +123,16 @@ paths = tuples_of(hops, 2).map(lambda items: ast.PredicatePath(alternatives=item
 ).map(lambda hop: ast.PredicatePath(alternatives=(hop,)))
 
 
-def triples_of(predicates: st.SearchStrategy[Any], variable: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
+def triples_of(
+    predicates: st.SearchStrategy[Any], variable: st.SearchStrategy[Any]
+) -> st.SearchStrategy[Any]:
     """Tuples, up to two deep."""
 
     def grow(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         return st.builds(
-            lambda subject, predicate, target: ast.Triple(subject=subject, predicate=predicate, object=target),
+            lambda subject, predicate, target: ast.Triple(
+                subject=subject, predicate=predicate, object=target
+            ),
             inner,
             predicates,
             inner | literals | typed,
@@ -151,7 +157,9 @@ def _clauses_of(triples: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
             identifiers,
             matches,
         )
-        | st.builds(lambda name, item: ast.PropositionPattern(variable=name, tuple=item), optional, triples | by_id)
+        | st.builds(
+            lambda name, item: ast.PropositionPattern(variable=name, tuple=item), optional, triples | by_id
+        )
         | st.builds(
             lambda name, a, field, b: ast.StructuralPattern(variable=name, source=a, field=field, target=b),
             optional,
@@ -187,10 +195,14 @@ beliefs = st.builds(
 )
 find_where = where_of(_clauses_of(raw_triples) | beliefs)
 as_of = st.builds(
-    lambda axis, value: ast.AsOf(axis=axis, value=value), st.sampled_from(["SEQ", "TX", "TIME"]), scalar_values
+    lambda axis, value: ast.AsOf(axis=axis, value=value),
+    st.sampled_from(["SEQ", "TX", "TIME"]),
+    scalar_values,
 )
 aggregates = st.builds(
-    lambda function, distinct, argument: ast_kql.Aggregate(function=function, distinct=distinct, argument=argument),
+    lambda function, distinct, argument: ast_kql.Aggregate(
+        function=function, distinct=distinct, argument=argument
+    ),
     st.sampled_from(["COUNT", "SUM", "AVG", "MIN", "MAX"]),
     st.booleans(),
     expressions,
@@ -230,10 +242,14 @@ def _contents(leaves: st.SearchStrategy[Any], *, unset: bool) -> st.SearchStrate
         return st.lists(build, max_size=2, unique_by=lambda facet: facet.facet).map(tuple)
 
     def references(node: Any, **more: Any) -> st.SearchStrategy[Any]:
-        return tuples_of(st.builds(node, field=symbols, target=values, span=st.just(ast.NOWHERE), **more), 0, 2)
+        return tuples_of(
+            st.builds(node, field=symbols, target=values, span=st.just(ast.NOWHERE), **more), 0, 2
+        )
 
     set_facets = st.builds(lambda facet, item: ast_kml.SetFacet(facet=facet, values=item), symbols, fields)
-    unset_facets = st.builds(lambda facet, item: ast_kml.UnsetFacet(facet=facet, fields=item), symbols, unset_names)
+    unset_facets = st.builds(
+        lambda facet, item: ast_kml.UnsetFacet(facet=facet, fields=item), symbols, unset_names
+    )
     removed = {
         "unset_attributes": st.none() | unset_names,
         "unset_facets": facets(unset_facets),
@@ -280,7 +296,12 @@ def _creating(handle: str, own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any
     by_handle = {"handle": st.just(handle), "span": span}
     return (
         st.builds(
-            ast_kml.CreateConcept, type=symbols, client_key=maybe, name=maybe, content=content | linked, **by_handle
+            ast_kml.CreateConcept,
+            type=symbols,
+            client_key=maybe,
+            name=maybe,
+            content=content | linked,
+            **by_handle,
         )
         | st.builds(
             ast_kml.CreateRecord,
@@ -330,7 +351,10 @@ def _changing(own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         | st.builds(ast_kml.Tombstone, **selected, expect_state=maybe)
         | st.builds(ast_kml.Purge, **selected, reference_policy=maybe)
         | st.builds(
-            ast_kml.SetRetention, values=objects_of(values_of(_closed, None)), expect_version=maybe, **selected
+            ast_kml.SetRetention,
+            values=objects_of(values_of(_closed, None)),
+            expect_version=maybe,
+            **selected,
         )
         | st.builds(ast_kml.SupersedeAssertion, target=known, by=known, **states)
         | st.builds(ast_kml.CorrectEvidence, target=known, by=known, **states)
@@ -350,7 +374,16 @@ def _changing(own: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 # --- META -------------------------------------------------------------------------------------------------
 
 _PAGE = {"limit": maybe, "cursor": maybe, "span": st.just(ast.NOWHERE)}
-_DESCRIBED = ["PACKAGE", "TYPE", "PREDICATE", "FACET", "STRUCTURAL FIELD", "ERROR", "TRANSACTION", "IDEMPOTENCY KEY"]
+_DESCRIBED = [
+    "PACKAGE",
+    "TYPE",
+    "PREDICATE",
+    "FACET",
+    "STRUCTURAL FIELD",
+    "ERROR",
+    "TRANSACTION",
+    "IDEMPOTENCY KEY",
+]
 _PLAIN = ["PROTOCOL", "EXECUTION CONTEXT", "CAPABILITIES", "PROJECTION CAPABILITY"]
 describes = (
     st.builds(
@@ -367,8 +400,10 @@ describes = (
         lambda a, b: ast_meta.Describe(topic="COMPATIBILITY", subject=a, to=b), scalar_values, scalar_values
     )
 )
-modes = st.none() | parameters | st.sampled_from(["keyword", "semantic", "hybrid"]).map(
-    lambda mode: ast.Literal(value=mode)
+modes = (
+    st.none()
+    | parameters
+    | st.sampled_from(["keyword", "semantic", "hybrid"]).map(lambda mode: ast.Literal(value=mode))
 )
 searches = st.builds(
     ast_meta.Search,
@@ -393,7 +428,9 @@ metas = (
     describes
     | searches
     | exports
-    | st.builds(ast_meta.ListStatement, topic=st.sampled_from(["SPACES", "TYPES", "SCHEMA PACKAGES"]), **_PAGE)
+    | st.builds(
+        ast_meta.ListStatement, topic=st.sampled_from(["SPACES", "TYPES", "SCHEMA PACKAGES"]), **_PAGE
+    )
     | st.builds(ast_meta.History, element=maybe, from_seq=maybe, to_seq=maybe, **_PAGE)
     | st.builds(lambda a, n: ast_meta.Changes(since=a, limit=n), scalar_values, maybe)
     | st.builds(lambda a, n: ast_meta.Changes(after_seq=a, limit=n), scalar_values, maybe)

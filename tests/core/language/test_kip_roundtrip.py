@@ -13,7 +13,9 @@ from tests.core.language import strategies
 
 pytestmark = pytest.mark.filterwarnings("ignore:Generating overly large repr")
 
-_bounded = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+_bounded = settings(
+    max_examples=100, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
 
 
 def _checked(command: Command) -> None:
@@ -57,7 +59,9 @@ def test_the_json_form_is_read_as_the_same_command(command: Command) -> None:
 
 @_bounded
 @given(strategies.expressions)
-def test_an_expression_keeps_its_shape_with_as_few_parentheses_as_it_needs(expression: ast.Expression) -> None:
+def test_an_expression_keeps_its_shape_with_as_few_parentheses_as_it_needs(
+    expression: ast.Expression,
+) -> None:
     """Precedence is printed, not lost."""
     filtered = parse(f"FIND(?x) WHERE {{ FILTER({_text(expression)}) }}")
 
