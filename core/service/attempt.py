@@ -194,7 +194,7 @@ def _first_head(
         chain=entry.chain,
         log_n=1,
         log_bytes=entry.size,
-        row={**({} if before is None else before.row), **proposal.head},
+        row={**_inherited(before), **proposal.head},
     )
     when = When(absent=True)
     if before is not None:
@@ -203,6 +203,12 @@ def _first_head(
         when = When(equals={"ver": before.ver, "pgen": before.pgen, "state": "deleted"})
     listed = Put(DIRECTORY_PK, ticket.space_id, {"instance": head.instance, "at": head.at})
     return [Put(ticket.pk, HEAD, row_of(head), when), listed]
+
+
+def _inherited(before: Head | None) -> Row:
+    """What a new life of a space id takes over from the old one: epochs, so that no old lease fits it."""
+    row = {} if before is None else before.row
+    return {name: value for name, value in row.items() if name.startswith("ep_")}
 
 
 def _hold_head(ticket: Ticket, before: Head, attributes: Row) -> Write:

@@ -13,13 +13,13 @@ from typing import Final
 
 import msgspec
 
-from core.ports import Clock, Refused, Row, Table, Unavailable, Update, When
-from core.service.faults import reading
+from core.ports import Clock, Row, Table, Unavailable, Update, When
+from core.service.faults import reading, settled
 from core.service.values import Fence, Role
 from core.storage.head import ROLES, Head, epoch_attribute, head_of, owner_attribute, until_attribute
 from core.storage.layout import HEAD, space_pk
 
-_TRIES: Final = 5  # of a write that the store answered with "collided" or not at all
+_TRIES: Final = 5  # of raising epochs that others move at the same time
 
 
 class Fenced(Exception):  # noqa: N818 - not an error of a caller: the work was overtaken and must stop
@@ -117,19 +117,12 @@ class Leases:
 
         A write without an answer is settled by looking: `landed` says of HEAD whether it happened.
         """
-        for _ in range(_TRIES):
-            try:
-                self._table.transact([Update(space_pk(space_id), HEAD, assign=row, when=when)])
-            except Refused as refused:
-                if refused.failed:
-                    return False
-            except Unavailable:
-                head = self._head(space_id)
-                if head is not None and landed(head):
-                    return True
-            else:
-                return True
-        raise Unavailable("the lease could not be written")
+
+        def seen() -> bool:
+            head = self._head(space_id)
+            return head is not None and landed(head)
+
+        return settled(self._table, [Update(space_pk(space_id), HEAD, assign=row, when=when)], seen)
 
 
 def _never(head: Head) -> bool:  # noqa: ARG001 - raising twice does no harm

@@ -21,10 +21,13 @@ from core.model.log import Delta
 from core.ports import Clock, Objects, Table
 from core.service.faults import RETRY_AFTER_MS, reading
 from core.state.space import SpaceState, genesis
+from core.storage.blocks import Cache, Pieces
 from core.storage.head import Head, head_of
-from core.storage.layout import DIRECTORY_PK, HEAD, MAX_VERSION, manifest_sk, space_pk
+from core.storage.layout import ALL_ROWS, DIRECTORY_PK, HEAD, MAX_VERSION, following, manifest_sk, space_pk
 from core.storage.log import LogRow
+from core.storage.manifest import decode_manifest
 from core.storage.reader import LogReader, Moved
+from core.storage.segments import SegmentsView
 
 CACHE_BYTES: Final = 256 * 1024 * 1024
 _TRIES: Final = 6  # how often a load starts over when upkeep moves the ground under it
@@ -49,7 +52,8 @@ class Spaces:
         table: the store's rows.
         objects: the store's objects.
         clock: tells whether a time is in the future.
-        cache_bytes: about how much memory open spaces may take together.
+        cache_bytes: about how much memory open spaces may take together: half of it for pieces of segments,
+            half for what was committed since.
     """
 
     def __init__(
@@ -58,7 +62,8 @@ class Spaces:
         self.table = table
         self.objects = objects
         self.clock = clock
-        self._cache_bytes = cache_bytes
+        self.pieces = Pieces(objects, Cache(cache_bytes // 2))
+        self._cache_bytes = cache_bytes // 2
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._cost = 0
         self._lock = Lock()
@@ -98,7 +103,9 @@ class Spaces:
     def ids(self, after: str = "", limit: int = 100) -> list[str]:
         """Ids of the spaces that exist, in order, after a given one. For sweepers and managers."""
         with reading():
-            rows = self.table.query(DIRECTORY_PK, after + " " if after else "!", "~", limit=limit)
+            rows = self.table.query(
+                DIRECTORY_PK, following(after) if after else ALL_ROWS[0], ALL_ROWS[1], limit=limit
+            )
         return [sk for sk, _ in rows]
 
     # --- the past
@@ -230,6 +237,17 @@ class Spaces:
                 continue
         raise _busy()
 
+    def view(self, manifest_key: str) -> SegmentsView:
+        """The state a manifest holds, its segments unread; the store's faults pass through.
+
+        Raises:
+            Moved: the manifest is gone: upkeep or an erasure has replaced it.
+        """
+        body = self.objects.get(manifest_key)
+        if body is None:
+            raise Moved(f"the manifest {manifest_key} is gone")
+        return SegmentsView(decode_manifest(body), self.pieces)
+
     def forget(self, space_id: str) -> None:
         """Drop what is cached of a space."""
         with self._lock:
@@ -279,7 +297,11 @@ class Spaces:
         """The state a manifest holds, its segments unread; None if there is no manifest yet."""
         if key is None:
             return None
-        raise Moved(f"{space_id} {head.ver}")
+        view = self.view(key)
+        manifest = view.manifest
+        if manifest.meta.instance != head.instance:
+            raise Moved(f"the manifest of {space_id} is of another life")
+        return SpaceState.on(view, meta=manifest.meta, ver=manifest.ver, seq=manifest.seq, at=manifest.at)
 
     def _keep(self, space_id: str, head: Head, state: SpaceState) -> None:
         cost = _FIXED_BYTES + head.log_bytes * _DECODED

@@ -93,6 +93,11 @@ def rows_of(letter: str) -> tuple[str, str]:
     return f"{letter}#", f"{letter}#{_LAST}"
 
 
+def following(sk: str) -> str:
+    """The smallest key after `sk`: where the next page of a query begins."""
+    return sk + "\x01"
+
+
 ALL_ROWS: Final = ("!", _LAST)  # first and last possible sort key of a partition
 
 

@@ -1,0 +1,416 @@
+"""Upkeep of a space: compaction, thinning, the floor of history, garbage collection, verification.
+
+What lives here: the order in which rows and objects are written and removed, so that a crash at any step leaves
+nothing worse than garbage. What must never live here: what the new segments are (`core.storage.compaction`).
+
+* Compaction runs under a lease. It writes objects first and moves the base last, in one transaction that holds
+  only if the epoch, the purge generation and the base are as it saw them. A compactor that overslept loses.
+* History is trimmed by moving `floor` and `min_delta` first and removing rows after.
+* Garbage is found by listing objects **first** and reading the roots **after**: an object that becomes referenced
+  in between is referenced in what is read later. Only objects older than an hour go, since a young one may be
+  part of a commit on its way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+import msgspec
+
+from core.model.instants import Instant
+from core.ports import (
+    Delete,
+    Entropy,
+    Put,
+    Row,
+    Unavailable,
+    Update,
+    When,
+)
+from core.service.commit import LONGEST_UPLOAD_MS
+from core.service.faults import reading, settled
+from core.service.leases import Leases
+from core.service.spaces import Spaces
+from core.service.values import Fence
+from core.storage.compaction import Plan, fold, plan_compaction
+from core.storage.head import Head, epoch_attribute
+from core.storage.invariants import check
+from core.storage.layout import (
+    HEAD,
+    delta_sk,
+    filter_key,
+    following,
+    manifest_key,
+    manifest_sk,
+    rows_of,
+    segment_key,
+    space_pk,
+    space_prefix,
+)
+from core.storage.log import digest_of, next_chain
+from core.storage.manifest import Manifest, decode_manifest, encode_manifest
+from core.storage.reader import Moved
+from core.storage.segments import SegmentsView
+
+MINUTE: Final = 60_000
+HOUR: Final = 60 * MINUTE
+DAY: Final = 24 * HOUR
+MAX_LOG_COMMITS: Final = 256  # what a cold read has to replay
+MAX_LOG_BYTES: Final = 1024 * 1024
+MAX_LOG_AGE: Final = 10 * MINUTE  # since the last commit: an idle space is opened from segments alone
+MIN_LOG_COMMITS: Final = 16  # an idle space with fewer is left as it is
+LEASE_MS: Final = 15 * MINUTE  # longer than a Lambda can run
+GARBAGE_AGE: Final = HOUR
+RUN_BYTES: Final = 64 * 1024 * 1024  # of deltas in one compaction; a longer log takes several
+BATCH: Final = 100  # rows of one transaction
+
+
+class _Portion(msgspec.Struct, frozen=True):
+    """Commits to fold at once."""
+
+    commits: int
+    size: int
+
+
+class Compacted(msgspec.Struct, frozen=True):
+    """What a compaction did: from which version to which, and how much it wrote."""
+
+    base: int
+    ver: int
+    segments: int
+    written: int
+    written_bytes: int
+
+
+class Trimmed(msgspec.Struct, frozen=True):
+    """Where history begins now, and how many rows went."""
+
+    floor: int
+    deltas: int
+    manifests: int
+
+
+class Collected(msgspec.Struct, frozen=True):
+    """How many objects were seen, and which were removed."""
+
+    seen: int
+    removed: tuple[str, ...]
+
+
+class ChainReport(msgspec.Struct, frozen=True):
+    """What a verification of the log found; `broken` is the first version that does not fit, or None."""
+
+    first: int
+    last: int
+    redacted: int
+    broken: int | None
+
+
+def due(head: Head, now: Instant) -> bool:
+    """Whether a space's log wants folding into segments."""
+    if head.state != "active" or head.log_n == 0:
+        return False
+    if head.log_n > MAX_LOG_COMMITS or head.log_bytes > MAX_LOG_BYTES:
+        return True
+    return head.log_n >= MIN_LOG_COMMITS and now - head.at > MAX_LOG_AGE
+
+
+class Upkeep:
+    """Background care of spaces. Every method is safe to run again, and at the same time as any other."""
+
+    def __init__(self, spaces: Spaces, leases: Leases, entropy: Entropy) -> None:
+        self._table = spaces.table
+        self._objects = spaces.objects
+        self._clock = spaces.clock
+        self._entropy = entropy
+        self._spaces = spaces
+        self._leases = leases
+
+    # --- compaction
+
+    def compact(self, space_id: str, owner: str) -> Compacted | None:
+        """Fold the log since the base into segments; None if another does it, or nothing is to be done.
+
+        Args:
+            space_id: the space.
+            owner: names this run, uniquely.
+
+        Raises:
+            NoemaError: `ServiceUnavailable`; the next run starts over and loses nothing.
+        """
+        fence = self._leases.acquire(space_id, "compaction", owner, LEASE_MS)
+        if fence is None:
+            return None
+        try:
+            return self.compact_under(space_id, fence)
+        finally:
+            self._leases.release(space_id, fence)
+
+    def compact_under(self, space_id: str, fence: Fence) -> Compacted | None:
+        """As `compact`, for a holder of the lease."""
+        started = self._clock.now()
+        with reading():
+            head = self._spaces.read_head(space_id)
+            if head.state != "active" or head.ver == head.base_ver:
+                return None
+            try:
+                base = None if head.base_key is None else self._spaces.view(head.base_key)
+                first = head.born if base is None else base.manifest.ver + 1
+                portion = self._portion(space_id, first, head.ver)
+                deltas = self._spaces.reader(space_id).deltas(first, first + portion.commits - 1)
+                plan = plan_compaction(
+                    base,
+                    fold(deltas),
+                    seed=self._entropy.token(16),
+                    read_filter=lambda: self.read_filter(base),
+                )
+            except Moved:
+                return None  # an erasure or another compactor came first; the lease is lost
+            key, manifest = self.store(space_id, plan)
+            if self._clock.now() - started > LONGEST_UPLOAD_MS:
+                return None  # what was uploaded may have been collected by now
+            if not self._move_base(head, fence, manifest, key, portion):
+                return None
+        written = [built.body for built in plan.built.values()]
+        return Compacted(
+            head.base_ver, manifest.ver, len(manifest.segments), len(written), sum(map(len, written))
+        )
+
+    def _portion(self, space_id: str, first: int, last: int) -> _Portion:
+        """How many commits to fold at once, and their bytes."""
+        count = size = 0
+        for entry in self._spaces.reader(space_id).entries(first, last):
+            if count and size + entry.size > RUN_BYTES:
+                break
+            count, size = count + 1, size + entry.size
+        return _Portion(count, size)
+
+    def read_filter(self, view: SegmentsView | None) -> bytes:
+        """A manifest's woven filters."""
+        body = None if view is None else self._objects.get(view.manifest.filter_key)
+        if body is None:
+            raise Moved("the key filter is gone")
+        return body
+
+    def store(self, space_id: str, plan: Plan) -> tuple[str, Manifest]:
+        """Write a plan's new objects, the manifest last; its key and the manifest as stored."""
+        suffix = self._entropy.token(8).hex()
+        refs = list(plan.manifest.segments)
+        for index, built in plan.built.items():
+            key = segment_key(space_id, built.ref.digest, f"{suffix}-{index}")
+            self._objects.put(key, built.body)
+            refs[index] = msgspec.structs.replace(built.ref, key=key)
+        ver = plan.manifest.ver
+        woven_key, key = filter_key(space_id, ver, suffix), manifest_key(space_id, ver, suffix)
+        self._objects.put(woven_key, plan.woven)
+        manifest = msgspec.structs.replace(plan.manifest, segments=tuple(refs), filter_key=woven_key)
+        self._objects.put(key, encode_manifest(manifest))
+        return key, manifest
+
+    def _move_base(self, head: Head, fence: Fence, manifest: Manifest, key: str, portion: _Portion) -> bool:
+        after = msgspec.structs.replace(
+            head,
+            base_ver=manifest.ver,
+            base_key=key,
+            log_n=head.log_n - portion.commits,
+            log_bytes=head.log_bytes - portion.size,
+        )
+        check(head, after)
+        seen: Row = {
+            "state": "active",
+            "pgen": head.pgen,
+            "base_ver": head.base_ver,
+            epoch_attribute(fence.role): fence.epoch,
+        }
+        space_id = manifest.meta.space_id
+        pk = space_pk(space_id)
+        moved = Update(
+            pk,
+            HEAD,
+            assign={"base_ver": manifest.ver, "base_key": key},
+            add={"log_n": -portion.commits, "log_bytes": -portion.size},
+            when=When(equals=seen),
+        )
+        return settled(
+            self._table,
+            [
+                moved,
+                Put(
+                    pk,
+                    manifest_sk(manifest.ver),
+                    manifest_row(manifest, key, self._clock.now()),
+                    When(absent=True),
+                ),
+            ],
+            lambda: self._spaces.read_head(space_id).base_key == key,
+        )
+
+    # --- history
+
+    def thin_manifests(self, space_id: str) -> int:
+        """Remove manifests that history does not need so densely; how many went.
+
+        All of the last day stay, one an hour for a week, one a day for 90 days, one a month before. The base
+        stays, and so does the one that the floor is read from. Commits stay, so AS OF is as exact as before
+        and only slower in the distant past.
+        """
+        with reading():
+            head, now = self._spaces.read_head(space_id), self._clock.now()
+            rows = self.manifests(space_id, head)
+            root = max((ver for ver, _ in rows if ver <= head.floor), default=0)
+            keep, filled = {head.base_ver, root}, set()
+            for ver, row in reversed(rows):  # the newest of each slot stays
+                slot = _slot(now - _int(row["made"]), _int(row["made"]))
+                if slot is None or slot not in filled:
+                    keep.add(ver)
+                    filled.add(slot)
+            gone = [ver for ver, _ in rows if ver not in keep]
+            pk = space_pk(space_id)
+            self._remove([Delete(pk, manifest_sk(ver)) for ver in gone])
+        return len(gone)
+
+    def trim_history(self, space_id: str, *, keep_ms: int) -> Trimmed:
+        """Give up history older than `keep_ms`, as far as a manifest allows; the floor never moves back.
+
+        What is below the floor is answered with `HistoricalSnapshotUnavailable`. The present never changes.
+        """
+        with reading():
+            head = self._spaces.read_head(space_id)
+            rows = self.manifests(space_id, head)
+            oldest = self._clock.now() - keep_ms
+            # the youngest manifest that is old enough: everything before it can go
+            roots = [ver for ver, row in rows if _int(row["at"]) <= oldest and ver <= head.base_ver]
+            floor = max([head.floor, *roots])
+            if floor > head.floor and head.state == "active":
+                after = msgspec.structs.replace(head, floor=floor, min_delta=floor)
+                check(head, after)
+                when = When(equals={"state": "active", "pgen": head.pgen, "floor": head.floor})
+                moved = Update(
+                    space_pk(space_id), HEAD, assign={"floor": floor, "min_delta": floor}, when=when
+                )
+                if settled(self._table, [moved], lambda: self._spaces.read_head(space_id).floor >= floor):
+                    head = after
+            deltas = self._drop_below(space_id, "D", head.min_delta)
+            manifests = self._drop_below(space_id, "M", max((v for v in roots if v <= head.floor), default=0))
+        return Trimmed(head.floor, deltas, manifests)
+
+    def _drop_below(self, space_id: str, letter: str, ver: int) -> int:
+        """Remove the log's or the manifests' rows of versions below `ver`; their objects become garbage."""
+        pk, gone = space_pk(space_id), 0
+        last = delta_sk(ver - 1) if letter == "D" else manifest_sk(ver - 1)
+        while ver > 0:
+            page = self._table.query(pk, rows_of(letter)[0], last, limit=BATCH)
+            self._remove([Delete(pk, sk) for sk, _ in page])
+            gone += len(page)
+            if len(page) < BATCH:
+                break
+        return gone
+
+    def manifests(self, space_id: str, head: Head) -> list[tuple[int, Row]]:
+        """The rows of the retained manifests of this life of the space, oldest first, by version."""
+        pk, out = space_pk(space_id), []
+        first, last = manifest_sk(head.born), rows_of("M")[1]
+        while True:
+            page = self._table.query(pk, first, last, limit=BATCH)
+            out += [(_int(row["ver"]), row) for _, row in page]
+            if len(page) < BATCH:
+                return out
+            first = following(page[-1][0])
+
+    # --- garbage
+
+    def collect_garbage(self, space_id: str, *, age_ms: int = GARBAGE_AGE) -> Collected:
+        """Remove objects of the log that nothing refers to and that are older than `age_ms`.
+
+        Works on a deleted space too, where everything is garbage. A shorter age than an hour is only for an
+        erasure, which has fenced everything that could still refer to what it uploaded.
+        """
+        with reading():
+            listed = [
+                (key, at)
+                for part in OBJECT_PARTS
+                for key, at, _ in self._objects.list(f"{space_prefix(space_id)}{part}/")
+            ]
+            roots = self._roots(space_id)  # after the listing: see the module's text
+            limit = self._clock.now() - age_ms
+            gone = [key for key, at in listed if key not in roots and at <= limit]
+            for start in range(0, len(gone), BATCH):
+                self._objects.delete(gone[start : start + BATCH])
+        return Collected(len(listed), tuple(gone))
+
+    def _roots(self, space_id: str) -> set[str]:
+        """Every object that HEAD, the log or a retained manifest refers to."""
+        head = self._spaces.read_head(space_id, deleted=True)
+        if head.state == "deleted":
+            return set()
+        roots = set() if head.base_key is None else {head.base_key}
+        roots |= {str(row["key"]) for _, row in self.manifests(space_id, head)}
+        for key in list(roots):
+            body = self._objects.get(key)
+            if body is None:
+                raise Unavailable(f"the manifest {key} vanished while roots were read; try again")
+            roots.update(decode_manifest(body).objects())
+        roots.update(str(row["key"]) for _, row in self.log_rows(space_id) if "key" in row)
+        return roots
+
+    def log_rows(self, space_id: str) -> Iterator[tuple[str, Row]]:
+        """Every row of the log as it stands, oldest first; what changes meanwhile may be seen or not."""
+        first, last = rows_of("D")
+        while True:
+            page = self._table.query(space_pk(space_id), first, last, limit=BATCH)
+            yield from page
+            if len(page) < BATCH:
+                return
+            first = following(page[-1][0])
+
+    # --- verification
+
+    def verify_chain(self, space_id: str) -> ChainReport:
+        """Check every kept commit against its digest and the chain, up to HEAD.
+
+        A redacted commit keeps its digest and has lost its bytes: the chain still holds over it.
+        """
+        with reading():
+            head, reader = self._spaces.read_head(space_id), self._spaces.reader(space_id)
+            chain, redacted, ver = None, 0, head.min_delta
+            try:
+                for entry in reader.entries(head.min_delta, head.ver):
+                    ver = entry.ver
+                    redacted += bool(entry.redacted)
+                    follows = chain is None or entry.prev == chain
+                    chain = next_chain(entry.prev, entry.digest)
+                    intact = entry.redacted or (
+                        entry.salt is not None and digest_of(entry.salt, reader.body(entry)) == entry.digest
+                    )
+                    if not (follows and intact and chain == entry.chain):
+                        return ChainReport(head.min_delta, head.ver, redacted, entry.ver)
+            except Moved:
+                return ChainReport(head.min_delta, head.ver, redacted, ver + 1)
+        broken = None if chain == head.chain else head.ver
+        return ChainReport(head.min_delta, head.ver, redacted, broken)
+
+    def _remove(self, deletes: Sequence[Delete]) -> None:
+        for start in range(0, len(deletes), BATCH):
+            self._table.transact(deletes[start : start + BATCH])
+
+
+OBJECT_PARTS: Final = ("d", "f", "m", "seg")  # what below a space's prefix belongs to its log
+
+
+def manifest_row(manifest: Manifest, key: str, made: Instant) -> Row:
+    """The row that keeps a manifest as a root. `at`: of its last commit; `made`: when it was compacted."""
+    return {"ver": manifest.ver, "seq": manifest.seq, "at": manifest.at, "made": made, "key": key}
+
+
+def _slot(age: int, made: Instant) -> tuple[int, int] | None:
+    """Manifests of one slot stand in for each other; None: this one stands for itself."""
+    if age < DAY:
+        return None
+    width = HOUR if age < 7 * DAY else DAY if age < 90 * DAY else 30 * DAY
+    return width, made // width
+
+
+def _int(value: object) -> int:
+    assert isinstance(value, int)
+    return value

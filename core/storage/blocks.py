@@ -1,0 +1,114 @@
+"""Pieces of objects: integers as bytes, byte ranges read on demand, and the cache of what was read.
+
+Everything a segment holds is read in pieces of some tens of kilobytes, each compressed by itself, so that a
+lookup costs what it returns and not what the space holds. What was read and unpacked stays in a cache that is
+bounded in bytes and shared by all open spaces.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from threading import Lock
+from typing import Any, Final
+
+from core.errors import NoemaError
+from core.ports import Objects, Unavailable
+from core.storage.codec import compress, expand
+
+BLOCK_BYTES: Final = 64 * 1024  # of records, before compression: one range read of an object
+_SWAP: Final = sys.byteorder == "big"  # integers are stored little-endian
+
+
+def ints_to_bytes(code: str, values: Iterable[int]) -> bytes:
+    """Integers of an `array` type code (H, I or Q: 2, 4 or 8 bytes) as little-endian bytes."""
+    out = array(code, values)
+    if _SWAP:
+        out.byteswap()
+    return out.tobytes()
+
+
+def bytes_to_ints(code: str, data: bytes | memoryview) -> array[int]:
+    """What `ints_to_bytes` was given."""
+    out = array(code)
+    out.frombytes(data)
+    if _SWAP:
+        out.byteswap()
+    return out
+
+
+def pack_block(payload: bytes) -> bytes:
+    """A piece with its compression tag before it."""
+    tag, body = compress(payload)
+    return bytes((tag,)) + body
+
+
+def unpack_block(data: bytes) -> bytes:
+    """What `pack_block` was given."""
+    return expand(data[0], data[1:])
+
+
+class Cache:
+    """Unpacked pieces by (object key, offset), the least recently used given up first."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._held: OrderedDict[tuple[str, int], tuple[Any, int]] = OrderedDict()  # Any: pieces of many types
+        self._bytes = 0
+        self._lock = Lock()
+
+    def get(self, key: tuple[str, int]) -> Any | None:
+        """The piece, if it is held."""
+        with self._lock:
+            found = self._held.get(key)
+            if found is None:
+                return None
+            self._held.move_to_end(key)
+            return found[0]
+
+    def put(self, key: tuple[str, int], value: Any, cost: int) -> None:
+        """Hold a piece that takes `cost` bytes."""
+        with self._lock:
+            before = self._held.pop(key, None)
+            self._bytes += cost - (0 if before is None else before[1])
+            self._held[key] = (value, cost)
+            while self._bytes > self._limit and len(self._held) > 1:
+                _, (_, freed) = self._held.popitem(last=False)
+                self._bytes -= freed
+
+    @property
+    def bytes_held(self) -> int:
+        """How much is held."""
+        return self._bytes
+
+
+class Pieces:
+    """Reads pieces of immutable objects through the cache."""
+
+    def __init__(self, objects: Objects, cache: Cache) -> None:
+        self._objects = objects
+        self._cache = cache
+
+    def piece[T](self, key: str, first: int, length: int, unpack: Callable[[bytes], tuple[T, int]]) -> T:
+        """One piece of an object as `unpack` makes it, with about how many bytes it takes in memory.
+
+        Raises:
+            NoemaError: `ServiceUnavailable` if the store does not answer, or the object is gone because an
+                erasure replaced it: the state that names it must be loaded again.
+        """
+        held: T | None = self._cache.get((key, first))
+        if held is not None:
+            return held
+        try:
+            data = self._objects.get(key, first, length)
+        except Unavailable as fault:
+            raise NoemaError(
+                "ServiceUnavailable", "the store did not answer in time", retry_after_ms=1000
+            ) from fault
+        if data is None or len(data) != length:
+            raise NoemaError("ServiceUnavailable", "the space was rewritten meanwhile", retry_after_ms=0)
+        value, cost = unpack(data)
+        self._cache.put((key, first), value, cost)
+        return value
