@@ -131,12 +131,13 @@ class SpaceTokens:
         except Refused as refused:
             raise _why_not_added(refused) from refused
         except Unavailable as fault:
-            if self._table.get(pk, token_sk) is None:
-                raise NoemaError(
-                    "OutcomeUnknown",
-                    "the store did not say whether the token was minted",
-                    hint="List the space's tokens; if the name is there, revoke it and mint another.",
-                ) from fault
+            with reading():
+                if self._table.get(pk, token_sk) is None:
+                    raise NoemaError(
+                        "OutcomeUnknown",
+                        "the store did not say whether the token was minted",
+                        hint="List the space's tokens; if the name is there, revoke it and mint another.",
+                    ) from fault
         return msgspec.structs.replace(_token_of(row), token=value)
 
     def revoke(self, space_id: str, wish: RevokeSpaceTokenInput) -> bool:
@@ -148,9 +149,9 @@ class SpaceTokens:
         if (wish.token is None) == (wish.name is None):
             raise NoemaError("InvalidInput", "give either the token or its name", details={"member": "name"})
         pk = layout.space_pk(space_id)
-        found = (
-            self._by_name(pk, wish.name) if wish.name is not None else self._by_value(pk, wish.token or "")
-        )
+        with reading():
+            self._check_space(pk)
+            found = self._by_name(pk, wish.name) if wish.token is None else self._by_value(pk, wish.token)
         if found is None:
             return False
         token_sk, name = found
@@ -166,6 +167,14 @@ class SpaceTokens:
             if refused.failed:
                 return False  # somebody revoked it meanwhile
             raise NoemaError("SerializationConflict", "another change of the tokens was faster") from refused
+        except Unavailable as fault:
+            with reading():
+                if self._table.get(pk, token_sk) is not None:
+                    raise NoemaError(
+                        "OutcomeUnknown",
+                        "the store did not say whether the token was revoked",
+                        hint="Revoke it again; that does no harm.",
+                    ) from fault
         return True
 
     def _check_space(self, pk: str) -> None:
@@ -173,9 +182,9 @@ class SpaceTokens:
         if head is None or head.get("state") == "deleted":
             raise NoemaError("NotFoundOrNotVisible", "there is no such space")
 
-    def _by_name(self, pk: str, name: str) -> tuple[str, str] | None:
-        row = self._table.get(pk, layout.token_name_sk(name)) if _is_text(name) else None
-        return None if row is None else (str(row["token"]), name)
+    def _by_name(self, pk: str, name: str | None) -> tuple[str, str] | None:
+        row = self._table.get(pk, layout.token_name_sk(name)) if name and len(name) <= 64 else None
+        return None if row is None else (str(row["token"]), str(name))
 
     def _by_value(self, pk: str, value: str) -> tuple[str, str] | None:
         if _VALUE.match(value) is None:
@@ -186,10 +195,6 @@ class SpaceTokens:
 
 def _digest(value: str) -> str:
     return hashlib.sha256(value.encode("utf-8")).hexdigest()
-
-
-def _is_text(text: str) -> bool:
-    return 0 < len(text) <= 64
 
 
 def _token_of(row: Row) -> SpaceToken:
