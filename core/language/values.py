@@ -47,10 +47,10 @@ def parse_parameter(cursor: Cursor) -> ast.Parameter | None:
     return None
 
 
-def parse_variable_name(cursor: Cursor, expected: str = "a ?variable") -> str:
+def parse_variable_name(cursor: Cursor) -> str:
     """The name of a `variable`."""
     if cursor.keys[cursor.index] != VARIABLE:
-        cursor.fail(expected)
+        cursor.fail("a ?variable")
     name: str = cursor.take()
     return name
 

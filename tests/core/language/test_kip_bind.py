@@ -67,6 +67,16 @@ def _refusal(text: str, **parameters: Any) -> NoemaError:
             {"t": "T", "f": "F", "x": [{}], "s": "s", "o": {"id": "C-2"}, "i": 0},
         ),
         ("FIND(?x) WHERE { ?x (id: :p) }", 'FIND(?x) WHERE { ?x (id: "P-1") }', {"p": {"id": "P-1"}}),
+        (
+            'FIND(?x) WHERE { (?x, "p", {value: :p, datatype: "xsd:int"}) }',
+            'FIND(?x) WHERE { (?x, "p", {value: "1", datatype: "xsd:int"}) }',
+            {"p": "1"},
+        ),
+        (
+            'FIND(?x) WHERE { (?x, "p", {name: :p}) ?x STRUCTURAL ({id: "C-1"}, :f, ?t) }',
+            'FIND(?x) WHERE { (?x, "p", {name: "N"}) ?x STRUCTURAL ({id: "C-1"}, "f", ?t) }',
+            {"p": "N", "f": "f"},
+        ),
         ("HISTORY ELEMENT :p FROM SEQ :a", 'HISTORY ELEMENT "C-1" FROM SEQ 4', {"p": {"id": "C-1"}, "a": 4}),
     ],
 )
@@ -81,9 +91,12 @@ def test_a_bound_command_is_the_one_with_its_values_written_out(
 
 def test_an_artifact_may_be_a_whole_object() -> None:
     """Places that take an artifact take its JSON as it is."""
-    command: Any = bind(parse("VERIFY CAPSULE :a"), {"a": {"format": "capsule", "n": [1]}})
+    artifact = {"format": "capsule", "n": [1]}
+    verified: Any = bind(parse("VERIFY CAPSULE :a"), {"a": artifact})
+    described: Any = bind(parse("DESCRIBE CAPSULE :a"), {"a": artifact})
 
-    assert plain_value(command.artifact) == {"format": "capsule", "n": [1]}
+    assert plain_value(verified.artifact) == artifact
+    assert plain_value(described.subject) == artifact
 
 
 @pytest.mark.parametrize(

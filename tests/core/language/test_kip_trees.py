@@ -124,6 +124,27 @@ def test_an_object_of_value_and_language_is_a_typed_literal() -> None:
     assert isinstance(alone.tuple.object, ast.ObjectPattern)  # type: ignore[union-attr]
 
 
+def test_a_datatype_makes_a_typed_literal_only_of_strings() -> None:
+    """A datatype or language that is no string leaves the object a match."""
+    (typed, match) = _where(
+        '(?a, "p", {value: "1", datatype: "xsd:int"}) (?a, "p", {value: "1", datatype: 5})'
+    )
+
+    assert typed.tuple.object == ast.Literal(value="1", datatype="xsd:int")  # type: ignore[union-attr]
+    assert isinstance(match.tuple.object, ast.ObjectPattern)  # type: ignore[union-attr]
+
+
+def test_the_member_of_an_object_is_found_by_its_name() -> None:
+    """Objects and match objects answer for a member, and None for one they lack."""
+    retention = parse('SET RETENTION :x {a: 1, "b c": 2}')
+    (pattern,) = _where("?x {a: 1}")
+
+    assert isinstance(retention, ast_kml.SetRetention)
+    assert isinstance(pattern, ast.ElementPattern)
+    assert (retention.values.get("b c"), retention.values.get("z")) == (lit(2), None)
+    assert (pattern.match.get("a"), pattern.match.get("z")) == (lit(1), None)
+
+
 def test_the_short_and_the_long_form_of_a_pattern_are_one_pattern() -> None:
     """`CONCEPT` and `PROPOSITION` may be left out."""
     assert _where("?x CONCEPT {a: 1}") == _where("?x {a: 1}")
