@@ -23,7 +23,22 @@ from core.model.elements import Origin
 from core.model.ids import check_space_id, make_salt, transaction_id
 from core.model.instants import Instant
 from core.model.log import Delta, SpaceMeta
-from core.ports import Clock, Entropy, KeyExists, Objects, Refused, Row, Table, TooLarge, Unavailable, Write
+from core.ports import (
+    MAX_WRITES,
+    Check,
+    Clock,
+    Delete,
+    Entropy,
+    KeyExists,
+    Objects,
+    Refused,
+    Row,
+    Table,
+    TooLarge,
+    Unavailable,
+    When,
+    Write,
+)
 from core.service.attempt import CHANCE_BYTES, Attempt, Ticket, is_over, prepare, replayed, too_large
 from core.service.leases import Fenced
 from core.service.spaces import Spaces
@@ -31,7 +46,7 @@ from core.service.values import Committed, Decide, Fence, Idempotency, Proposal
 from core.state.layer import Empty
 from core.state.space import SpaceState
 from core.storage.head import Head, head_of
-from core.storage.layout import HEAD, idempotency_sk
+from core.storage.layout import ALL_ROWS, HEAD, following, idempotency_sk
 from core.storage.reader import LogReader
 
 __all__ = ["Birth", "Commits", "Fenced", "RowRefused"]
@@ -143,6 +158,8 @@ class Commits:
             before = None if row is None else head_of(row)
             if before is not None and before.state != "deleted":
                 raise NoemaError("IdentityConflict", f"the space {space_id} exists already")
+            if before is not None:
+                self._sweep(ticket, before)
             chance, now = self._entropy.token(CHANCE_BYTES), self._clock.now()
             meta = describe(Birth(space_id, instance, salt, now))
             state = SpaceState.on(Empty(), meta=meta, ver=before.ver if before else 0, seq=0, at=now)
@@ -153,6 +170,16 @@ class Commits:
             return prepare(ticket, before, state, proposal, chance=chance, now=now, expired=expired)
 
         return self._run(ticket, deadline).until_settled(attempt)
+
+    def _sweep(self, ticket: Ticket, before: Head) -> None:
+        """Remove what a late writer left in a deleted space, so that its next life begins with nothing."""
+        tombstone = Check(ticket.pk, HEAD, When(equals={"state": "deleted", "ver": before.ver}))
+        first, last = ALL_ROWS
+        while page := self._table.query(ticket.pk, first, last, limit=MAX_WRITES - 1):
+            left = [Delete(ticket.pk, sk) for sk, _ in page if sk != HEAD and not sk.startswith("P#")]
+            if left:
+                self._table.transact([tombstone, *left])
+            first = following(page[-1][0])
 
     def _run(self, ticket: Ticket, deadline: Instant) -> _Run:
         return _Run(
@@ -211,6 +238,8 @@ class _Run:
                 if self._write(attempt):
                     return attempt.committed
                 reason = NoemaError("SerializationConflict", "other commits of this space always came first")
+            except Refused:  # a sweep met another creator
+                reason = NoemaError("SerializationConflict", "another request creates this space")
             except Unavailable:
                 reason = NoemaError("ServiceUnavailable", "the store did not answer in time")
             except NoemaError as error:

@@ -22,7 +22,7 @@ from core.ports import Clock, Objects, Table
 from core.service.faults import RETRY_AFTER_MS, reading
 from core.state.space import SpaceState, genesis
 from core.storage.blocks import Cache, Pieces
-from core.storage.head import Head, head_of
+from core.storage.head import ENDS, Head, head_of
 from core.storage.layout import ALL_ROWS, DIRECTORY_PK, HEAD, MAX_VERSION, following, manifest_sk, space_pk
 from core.storage.log import LogRow
 from core.storage.manifest import decode_manifest
@@ -220,10 +220,10 @@ class Spaces:
         return LogReader(self.table, self.objects, space_id)
 
     def read_head(self, space_id: str, *, deleted: bool = False) -> Head:
-        """As `head`, but the store's faults pass through; with `deleted`, a tombstone is an answer too."""
+        """As `head`, but the store's faults pass through; with `deleted`, what is left of a space is one too."""
         row = self.table.get(space_pk(check_space_id(space_id)), HEAD)
         head = None if row is None else head_of(row)
-        if head is None or (head.state == "deleted" and not deleted):
+        if head is None or (not deleted and (head.state == "deleted" or head.number(ENDS))):
             raise NoemaError("NotFoundOrNotVisible", f"there is no space {space_id}")
         return head
 

@@ -18,7 +18,14 @@ from core.model.log import Delta, SpaceMeta
 from core.search.text import ANALYZER
 from core.storage.keyfilter import unweave, weave
 from core.storage.manifest import Manifest
-from core.storage.segment import MAX_ELEMENTS, MAX_RECORD_BYTES, Built, build_segment, encode_element
+from core.storage.segment import (
+    MAX_ELEMENTS,
+    MAX_RECORD_BYTES,
+    Built,
+    SegmentRef,
+    build_segment,
+    encode_element,
+)
 from core.storage.segments import SegmentsView
 
 Change = Callable[[AnyElement], AnyElement | None]
@@ -84,15 +91,17 @@ def plan_compaction(
     return _rebuilt(base, manifest, _by_segment(base, folded.elements), read_filter)
 
 
-def plan_rewrite(
-    base: SegmentsView, touched: Sequence[int], change: Change, read_filter: Callable[[], bytes]
-) -> Plan:
-    """The same manifest with every element of some segments passed through `change` (None removes it)."""
-    changed = {}
-    for index in touched:
-        elements = base.segments[index].elements()
-        changed[index] = {element.id: change(element) for element in elements}
-    return _rebuilt(base, base.manifest, changed, read_filter)
+def rewrite(elements: Iterator[AnyElement], change: Change, seed: bytes) -> list[Built]:
+    """The segments of one segment's elements after `change` (None removes one); none if nothing is left."""
+    kept = (now for element in elements if (now := change(element)) is not None)
+    return [build_segment(portion, seed) for portion in _portions(kept)]
+
+
+def assemble(manifest: Manifest, parts: Sequence[tuple[SegmentRef, bytes]]) -> Plan:
+    """A manifest over other segments, all stored already, each with its key filter."""
+    blocks, woven = weave([key_filter for _, key_filter in parts])
+    refs = tuple(ref for ref, _ in parts)
+    return Plan(msgspec.structs.replace(manifest, segments=refs, filter_blocks=blocks), {}, woven)
 
 
 def _by_segment(

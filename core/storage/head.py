@@ -17,6 +17,7 @@ from core.ports import Row
 HeadState = Literal["active", "purging", "deleted"]
 ROLES: Final = ("formation", "maintenance", "compaction", "learning")
 MAX_HEAD_BYTES: Final = 1024
+ENDS: Final = "ends"  # attribute, 1 while a whole space is being deleted: to readers it is gone already
 
 
 class Head(msgspec.Struct, frozen=True, kw_only=True):

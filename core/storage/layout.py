@@ -63,6 +63,11 @@ def conversation_sk(collection: str, number: int) -> str:
     return f"C#{collection}#{number:0{NUMBER_WIDTH}d}"
 
 
+def conversation_number(sk: str) -> int:
+    """The id in a conversation row's key."""
+    return int(sk.rpartition("#")[2])
+
+
 def counter_sk(collection: str) -> str:
     """The row that counts a collection's ids."""
     return f"N#{collection}"
@@ -88,6 +93,26 @@ def suppressed_sk(source: str) -> str:
     return f"X#{_digest(source)}"
 
 
+def again_sk(number: int) -> str:
+    """The row that asks for a conversation behind the high-water mark to be formed again."""
+    return f"Q#{number:0{NUMBER_WIDTH}d}"
+
+
+def due_sk(work: str, space_id: str) -> str:
+    """The row in `DUE` that says a space has work of a kind (formation, maintenance) waiting."""
+    return f"{work}#{space_id}"
+
+
+def due_rows(work: str) -> tuple[str, str]:
+    """The first and last possible key of one kind of work in `DUE`."""
+    return f"{work}#", f"{work}#{_LAST}"
+
+
+def due_space(sk: str) -> str:
+    """The space in a due row's key."""
+    return sk.partition("#")[2]
+
+
 def rows_of(letter: str) -> tuple[str, str]:
     """The first and last possible key of a space's rows of one letter: `D` -> all of its log."""
     return f"{letter}#", f"{letter}#{_LAST}"
@@ -107,6 +132,11 @@ ALL_ROWS: Final = ("!", _LAST)  # first and last possible sort key of a partitio
 def space_prefix(space_id: str) -> str:
     """What every object key of a space begins with."""
     return f"{space_id}/"
+
+
+def body_key(space_id: str, collection: str, suffix: str) -> str:
+    """The object of a conversation's body that is too large for its row; the row names it."""
+    return f"{space_id}/c/{collection}-{suffix}"
 
 
 def delta_key(space_id: str, ver: int, suffix: str) -> str:

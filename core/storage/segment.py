@@ -5,7 +5,8 @@
     words     buckets: fingerprint of a term -> (ordinal, how often)           read when the term is asked for
     lengths   terms per text, one number per element                           read by the first ranked search
     ids       fixed width, in order of creation: the ordinal is the place      read on the first touch, ...
-    footer    where all of that is, and the sha256 of everything before it     ... in the same range as the ids
+    footer    where all of that is, and the sha256 of what is before the ids   ... in the same range as the ids
+    tail      how long ids and footer are, for whoever has the object and no manifest
 
 What lives here: the bytes and their meaning. What must never live here: which segments a space has
 (`core.storage.manifest`) and lookups over many of them (`core.storage.segments`).
@@ -42,6 +43,7 @@ from core.storage.postings import Bucket, Directory, build_index, fingerprint, u
 MAGIC: Final = b"NSEG\x01"
 MAX_ELEMENTS: Final = 16_384  # of one segment; ordinals take two bytes
 MAX_RECORD_BYTES: Final = 32 * 1024 * 1024  # of one segment, so that large elements make smaller ones
+_TAIL: Final = 4  # bytes
 ID_WIDTH: Final = 17  # the 16 characters that sort, then the letter of the kind
 
 _encoder: Final = msgspec.msgpack.Encoder()
@@ -150,7 +152,7 @@ def build_segment(elements: Sequence[AnyElement], seed: bytes) -> Built:
     ref = SegmentRef(
         key="",
         digest=hashlib.sha256(body + index).hexdigest(),
-        size=len(body) + len(index),
+        size=len(body) + len(index) + _TAIL,
         count=len(elements),
         first=sort_key(elements[0].id),
         last=sort_key(elements[-1].id),
@@ -160,7 +162,7 @@ def build_segment(elements: Sequence[AnyElement], seed: bytes) -> Built:
         counts=inverted.counts,
         text=inverted.text,
     )
-    return Built(body + index, key_filter, ref)
+    return Built(body + index + ints_to_bytes("I", (len(index),)), key_filter, ref)
 
 
 def _records(records: Sequence[bytes]) -> tuple[list[tuple[int, int, int]], bytes]:
@@ -307,16 +309,18 @@ def id_of(column: bytes, ordinal: int) -> str:
     return f"{text[-1]}-{text[:-1]}"
 
 
-def plain_bytes(body: bytes, ref: SegmentRef) -> Iterator[bytes]:
+def plain_bytes(body: bytes) -> Iterator[bytes]:
     """Everything a segment says, unpacked, piece by piece: for the scan that proves an erasure.
 
     Raises:
-        Unreadable: the bytes are not those the segment was made of.
+        Unreadable: these are not the bytes of an undamaged segment.
     """
-    index, _ = _unpack_index(body[ref.index[0] : ref.index[0] + ref.index[1]])
-    if hashlib.sha256(body[: ref.index[0]]).digest() != index.footer.sha256 or not body.startswith(MAGIC):
-        raise Unreadable(f"segment {ref.key} is damaged")
+    start = len(body) - _TAIL - (bytes_to_ints("I", body[-_TAIL:])[0] if len(body) > _TAIL else 0)
+    if start < 0 or not body.startswith(MAGIC):
+        raise Unreadable("not a segment")
+    index, _ = _unpack_index(body[start:-_TAIL])
+    if hashlib.sha256(body[:start]).digest() != index.footer.sha256:
+        raise Unreadable("a segment is damaged")
     yield index.ids
-    blocks = index.footer.blocks
-    for (_, first), (_, end) in pairwise(blocks):
+    for (_, first), (_, end) in pairwise(index.footer.blocks):
         yield unpack_block(body[first:end])
