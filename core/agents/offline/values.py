@@ -33,7 +33,7 @@ _END: Final = re.compile(
 _TAIL: Final = re.compile(
     r"(?:[\s,]+(?:now|too|as well|these days|nowadays|at the moment|right now|currently|anymore|any more|any longer"
     r"|a lot|a bit|so much|very much|the most|though|actually|really|again|already|of course|by now|lately|recently"
-    r"|instead|best|myself|haha|lol|btw|by the way|today|for sure|time|time zone|timezone))+$",
+    r"|instead|best|haha|lol|btw|by the way|today|for sure))+$",
     re.IGNORECASE,
 )
 _PRONOUNS: Final = frozenset(
@@ -42,6 +42,15 @@ _PRONOUNS: Final = frozenset(
      "your", "his", "their", "its", "our", "being", "seeing", "hearing", "having", "knowing", "both", "all", "every",
      "each", "some", "any", "such", "another", "which", "whatever", "more", "much", "many", "too", "to", "not"]
 )  # fmt: skip
+_POINTING: Final = frozenset(
+    ["this", "these", "those", "that", "it", "them", "him", "her", "you", "your", "his", "their", "its"]
+)
+_PARTICLES: Final = frozenset(
+    ["to", "up", "down", "out", "off", "at", "in", "on", "of", "for", "into", "about", "a", "an", "the", "my"]
+)
+_WITH: Final = re.compile(r" with ")
+_JOINED: Final = "\u2060with\u2060"  # keeps "animals with fur" together while the object's end is looked for
+_RESTRICTED: Final = re.compile(r"\s*(?:that|which|who|where|when|than)\b")
 _NO_PLACE: Final = frozenset(
     ["fear", "hope", "peace", "harmony", "sin", "poverty", "luxury", "denial", "town", "bed", "work", "school", "home",
      "class", "court", "jail", "prison", "hospital", "college", "church", "general", "particular", "love", "pain",
@@ -62,7 +71,7 @@ NO_PERSON: Final = frozenset(
      "life", "love", "work", "god", "then", "now", "just", "also", "still", "actually", "maybe", "thanks", "thank", "please", "sorry",
      "hey", "hi", "hello", "wow", "yeah", "ok", "okay", "one", "some", "all", "any", "each", "both", "most", "many", "never", "always",
      "after", "before", "since", "while", "as", "at", "in", "on", "by", "for", "from", "to", "of", "with", "about", "i", "english", "french",
-     "german", "spanish", "chinese", "japanese", "american", "british", "christmas", "easter", "mr", "mrs", "ms", "dr", "good", "great"]
+     "german", "spanish", "sounds", "looks", "feels", "seems", "such", "its", "things", "having", "being", "chinese", "japanese", "american", "british", "christmas", "easter", "mr", "mrs", "ms", "dr", "good", "great"]
 )  # fmt: skip
 
 
@@ -106,18 +115,25 @@ def _plain(text: str, excluded: frozenset[str], most: int) -> str | None:
 
 
 def read_topic(text: str) -> str | None:
-    """A thing or an activity: up to six words that are not a pronoun or somebody else's."""
-    found = re.sub(r"^(?:my|the|a|an) ", "", cut(text), flags=re.IGNORECASE).strip()
+    """A thing or an activity: up to six words that stand for themselves.
+
+    "the colour" and "holding them" mean something only where they were said, so they are no topic.
+    """
+    whole = cut(_WITH.sub(_JOINED, text))
+    if _RESTRICTED.match(text.strip()[len(whole) :]):
+        return None  # "stories that scare me" is not stories
+    found = re.sub(r"^(?:my|an?|the (?=[A-Z])) ", "", whole.replace(_JOINED, " with ")).strip()
     parts = found.split()
-    if not parts or len(parts) > 6 or parts[0].lower().split("'")[0] in _PRONOUNS - {"to"}:
+    if not parts or len(parts) > 6 or not any(char.isalpha() for char in found):
         return None
-    if parts[0].lower() == "to" and (
-        len(parts) < 2 or parts[1].lower() in ("be", "see", "hear", "know", "say", "have")
-    ):
+    lower = [part.lower() for part in parts]
+    if lower[0].split("'")[0] in _PRONOUNS - {"to"} or lower[0] == "the" or _POINTING & set(lower):
         return None
-    if not any(char.isalpha() for char in found):
+    if lower[0] == "to" and (len(parts) < 2 or lower[1] in ("be", "see", "hear", "know", "say", "have")):
         return None
-    return found
+    cut_short = lower[-1] in _PARTICLES or (len(parts) > 1 and lower[-2] in ("a", "an"))
+    goes_on = text.strip()[len(whole) :].lstrip().startswith(",")
+    return None if lower[-1] in _PARTICLES or (cut_short and goes_on) else found
 
 
 def read_person(text: str) -> str | None:
@@ -145,7 +161,7 @@ def read_text(text: str) -> str | None:
     found = cut(text)
     if not found or len(found) > 80 or len(found.split()) > 8:
         return None
-    return None if found.split()[0].lower() in _PRONOUNS else found
+    return None if found.split()[0].lower() in _PRONOUNS | {"like", "so", "very", "really", "not"} else found
 
 
 def read_number(text: str) -> str | None:

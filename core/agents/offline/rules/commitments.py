@@ -27,6 +27,9 @@ _WILL: Final = re.compile(
     r"(?:i|we) (?:will|am going to|are going to|shall) (?P<what>(?!not |never |be (?:fine|ok|okay|honest|back|there|happy)|let you know|see you|keep|miss|always|love)[a-z].+)",
     re.IGNORECASE,
 )
+_GOING: Final = re.compile(
+    r"(?i:(?:i am|we are) (?:also )?going to )(?P<what>(?:a|an|the|my|our|another|[A-Z])\b.+)"
+)
 _MUST: Final = re.compile(
     r"(?:i|we) (?:need to|have to|must|have got to|am supposed to|plan to|am planning to|intend to) (?P<what>(?!say|admit|go now|run)[a-z].+)",
     re.IGNORECASE,
@@ -56,6 +59,8 @@ def match(clause: Clause, said_at: Instant) -> Iterator[Finding]:
         return
     elif hit := _APPOINTMENT.match(text):
         yield _promise(hit["what"] or hit["thing"], "appointment", due, clause)
+    elif hit := _GOING.match(text):
+        yield _promise(f"go to {hit['what']}", "plan", due, clause)
     elif hit := (_OWED.match(text) or _WILL.match(text)):
         yield _promise(hit["what"], "promise", due, clause)
     elif hit := _MUST.match(text):

@@ -52,15 +52,18 @@ _ZONE: Final = re.compile(
     r"(?:(?:my (?:current )?time ?zone is|i am (?:\w+ )?(?:in|on)|i live in|i work (?:in|on)|my time is) (?:now )?(?:the )?)(?P<value>.+)",
     re.IGNORECASE,
 )
+_FAVOURITE: Final = (
+    r"favou?rite (?!(?:one|thing|part|bit|of|to)\b)[a-z][a-z-]*(?: (?!to\b|of\b)[a-z-]+){0,2}?"
+)
 _DETAIL: Final = re.compile(
-    r"my (?P<label>favou?rite [a-z][a-z -]{1,30}|(?:phone|mobile|account|membership|licen[cs]e|passport|flight|room) ?(?:number|plate)?"
-    r"|e-?mail(?: address)?|address|hometown|home town|nickname|middle name|last name|surname|blood type|shoe size|star sign|zodiac sign"
-    r"|car|bike|phone|laptop|major|pronouns|nationality|religion|height|weight|hobby|dream job|team|go-to [a-z]+(?: [a-z]+)?)"
-    r" (?:is|are) (?:now |currently |still |definitely |probably not )?(?:called )?(?P<value>.+)",
+    rf"my (?P<label>{_FAVOURITE}|go-to [a-z]+|hometown|home town|nickname|middle name|last name|surname|blood type|shoe size|star sign"
+    r"|zodiac sign|major|pronouns|nationality|religion"
+    r"|(?P<coded>(?:phone|mobile|account|membership|licen[cs]e|passport|flight|room|seat) number|(?:licen[cs]e )?plate|e-?mail(?: address)?|address))"
+    r" (?:is|are) (?:now |currently |still |definitely )?(?P<value>.+)",
     re.IGNORECASE,
 )
 _OWNED: Final = re.compile(
-    r"(?P<owner>[A-ZÀ-Þ][\w-]+)'s (?P<label>favou?rite [a-z][a-z -]{1,30}|hometown|nickname|birthday|e-?mail|address) (?:is|are) (?P<value>.+)"
+    r"(?P<owner>[A-ZÀ-Þ][\w-]+)'s (?P<label>favou?rite [a-z]+(?: [a-z]+)?|hometown|nickname|birthday) (?:is|are) (?P<value>.+)"
 )
 _DAY: Final = re.compile(
     r"(?:the )?(?:(?P<d1>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<m1>[a-z]+)|(?P<m2>[a-z]+)\.? (?:the )?(?P<d2>\d{1,2})(?:st|nd|rd|th)?)"
@@ -164,6 +167,14 @@ def _own(clause: Clause, text: str, said_at: Instant) -> Iterator[Finding]:
             pick_date(clause, said_at, "change"),
             clause.sentence,
         )
+
+
+def _detail(hit: re.Match[str]) -> str | None:
+    """The value of a detail; a number, a plate or an address must hold a digit or an @ to be one."""
+    value = read_text(hit["value"])
+    if value is None or (hit["coded"] and not re.search(r"[\d@]", value)):
+        return None
+    return value
 
 
 def _relative(hit: re.Match[str]) -> Mention:

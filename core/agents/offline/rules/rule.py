@@ -36,7 +36,11 @@ _MINE: Final = re.compile(
     r",? (?i:(?:is )?(?:named|called) )?(?P<name>[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)?,? )?"
 )
 _FIRST: Final = re.compile(r"(?:i|we) ", re.IGNORECASE)
-_NAMED: Final = re.compile(r"(?P<name>[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+){0,2}) (?=[a-z])")
+# A verb in its bare form has no third person as its subject ("Sounds like a plan", "Themes like love").
+_NAMED: Final = re.compile(
+    r"(?P<name>[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+){0,2}) (?=[a-z])"
+    r"(?!(?:\w+ly )?(?:like|love|enjoy|adore|hate|dislike|live|reside|work|study|speak|prefer|come|are|am|have|do)\b)"
+)
 _CONTRACTIONS: Final = tuple(
     (re.compile(rf"\b{short}\b", re.IGNORECASE), long)
     for short, long in (

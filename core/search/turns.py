@@ -1,0 +1,161 @@
+"""Turns: the order in which things were said, and the ranking that makes use of it.
+
+A turn alone is short. What it answers often stands in the turn before, and what a session was about shows only
+in all of it, so a turn is scored three times: by its own words with those of its date, by its words with its two
+neighbours', and by its session's; the three are put on one scale (divided by their spread over all turns) and
+added up. On public conversations that beats the turn's own BM25 by nine points.
+
+Turns that one commit filed are one session, in the order of their ids. So the order is known from ids alone and
+nothing is decoded to rank.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from core.search.bm25 import Postings, inverse_frequency, weight
+
+_SESSION: Final = slice(2, 10)  # the part of an id that names the commit
+OWN, NEAR, SESSION, SPEAKER = 1.0, 1.0, 0.5, 0.6  # measured on LoCoMo; see docs/benchmarks.md
+
+
+class Turns:
+    """The turns of one state in order. Immutable once made; `extend` makes a longer one from it."""
+
+    def __init__(
+        self, ids: Sequence[str], lengths: Sequence[int], starts: Sequence[int], session: Sequence[int]
+    ) -> None:
+        self.ids = ids
+        self.lengths = lengths  # terms of each turn
+        self.starts = starts  # position of each session's first turn
+        self.session = session  # session of each turn
+        self.position = {element: i for i, element in enumerate(ids)}
+        self.session_lengths = [0] * len(starts)
+        for number, length in zip(session, lengths, strict=True):
+            self.session_lengths[number] += length
+        self.terms = sum(lengths)
+
+    def extend(self, ids: Sequence[str], postings: Postings) -> Turns:
+        """These turns and the later ones of `ids`, which begins with the ids that are known already."""
+        fresh = ids[len(self.ids) :]
+        if not fresh:
+            return self
+        lengths, starts, session = list(self.lengths), list(self.starts), list(self.session)
+        commit = self.ids[-1][_SESSION] if self.ids else ""
+        for element in fresh:
+            if element[_SESSION] != commit:
+                commit = element[_SESSION]
+                starts.append(len(session))
+            session.append(len(starts) - 1)
+            lengths.append(postings.text_length(element))
+        return Turns(tuple(ids), lengths, starts, session)
+
+    def around(self, place: int) -> range:
+        """The positions of a turn and its neighbours of the same session."""
+        first, last = self.bounds(self.session[place])
+        return range(max(first, place - 1), min(last, place + 2))
+
+    def bounds(self, session: int) -> tuple[int, int]:
+        """Where a session begins and ends (exclusive)."""
+        end = self.starts[session + 1] if session + 1 < len(self.starts) else len(self.ids)
+        return self.starts[session], end
+
+
+NO_TURNS: Final = Turns((), (), (), ())
+
+
+class Ranked(msgspec.Struct, frozen=True):
+    """A turn by its position, its score in spreads, and the share of the query that it and its neighbours hold."""
+
+    place: int
+    score: float
+    coverage: float
+
+
+def rank(
+    turns: Turns,
+    postings: Postings,
+    terms: Sequence[str],
+    *,
+    dated: Mapping[str, Collection[int]],
+    favoured: Collection[int] = (),
+    hidden: Callable[[str], bool],
+) -> list[Ranked]:
+    """The turns that have a term of the query, or stand beside one that has, best first.
+
+    Args:
+        turns: the order of things said.
+        postings: the text index.
+        terms: of the query, each once.
+        dated: for each term that is a date's word, the positions of the turns said on such a date.
+        favoured: positions of the turns of the only participant whom the query names.
+        hidden: whether the caller may not see an element.
+    """
+    count = len(turns.ids)
+    own: dict[int, float] = {}
+    near: dict[int, float] = {}
+    whole: dict[int, float] = {}
+    covered: dict[int, float] = {}
+    total = 0.0
+    average = max(turns.terms / max(count, 1), 1.0)
+    session_average = turns.terms / max(len(turns.starts), 1)
+    for term in terms:
+        times = _times(turns, postings.word(term), hidden)
+        for place in dated.get(term, ()):
+            times[place] = times.get(place, 0) + 1
+        idf = inverse_frequency(count, len(times))
+        total += idf
+        beside: dict[int, int] = {}
+        sessions: dict[int, int] = {}
+        for place, often in times.items():
+            own[place] = own.get(place, 0.0) + idf * weight(often, turns.lengths[place], average)
+            number = turns.session[place]
+            sessions[number] = sessions.get(number, 0) + often
+            for other in turns.around(place):
+                beside[other] = beside.get(other, 0) + often
+        near_idf = inverse_frequency(count, len(beside))
+        for place, often in beside.items():
+            length = sum(turns.lengths[i] for i in turns.around(place))
+            near[place] = near.get(place, 0.0) + near_idf * weight(often, length, 3 * average)
+            covered[place] = covered.get(place, 0.0) + idf
+        session_idf = inverse_frequency(len(turns.starts), len(sessions))
+        for number, often in sessions.items():
+            earned = session_idf * weight(often, turns.session_lengths[number], session_average)
+            whole[number] = whole.get(number, 0.0) + earned
+    scales = (
+        OWN / _spread(own.values(), count),
+        NEAR / _spread(near.values(), count),
+        SESSION / _spread([s for n, s in whole.items() for _ in range(*turns.bounds(n))], count),
+    )
+    ranked = [
+        Ranked(
+            place,
+            scales[0] * own.get(place, 0.0)
+            + scales[1] * score
+            + scales[2] * whole.get(turns.session[place], 0.0)
+            + (SPEAKER if place in favoured else 0.0),
+            covered[place] / max(total, 1e-9),
+        )
+        for place, score in near.items()
+        if not hidden(turns.ids[place])
+    ]
+    return sorted(ranked, key=lambda turn: (-turn.score, turn.place))
+
+
+def _times(turns: Turns, found: Sequence[tuple[str, int]], hidden: Callable[[str], bool]) -> dict[int, int]:
+    """How often each visible turn has a term."""
+    position = turns.position
+    return {position[element]: n for element, n in found if element in position and not hidden(element)}
+
+
+def _spread(scores: Collection[float], count: int) -> float:
+    """The standard deviation over all turns, of which those without a score have 0."""
+    if not scores or count == 0:
+        return 1.0
+    mean = sum(scores) / count
+    variance = sum(score * score for score in scores) / count - mean * mean
+    return math.sqrt(variance) if variance > 1e-12 else 1.0

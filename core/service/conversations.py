@@ -1,0 +1,463 @@
+"""Conversations: what was submitted, what was asked, and what became of it; one row each.
+
+What lives here: taking a submission in, and reading back. What must never live here: forming or answering
+(`core.service.formation`, `core.service.recall`). A submission never touches HEAD, so any number of callers may
+submit while the space commits: it is one transaction of a counter, the conversation, the retry key and the due
+row, and it contends only with other submissions of the same space.
+
+Ids count from 1 in each collection without a gap, because the counter and the row are written together. The
+counter row also holds the collection's **cursor secret**: 32 random bytes, drawn when the first conversation
+arrives. A cursor is signed with it, so it fits one life of one space and one collection, and cannot be made up;
+it stands nowhere else, neither in HEAD nor in the log, and is deleted with the space's rows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Final, get_args
+
+import msgspec
+
+from core.agents.dialogue import Dialogue, read_dialogue
+from core.errors import NoemaError
+from core.model.elements import Json
+from core.model.ids import check_space_id
+from core.model.instants import Instant
+from core.ports import Clock, Entropy, Objects, Put, Refused, Row, Table, Unavailable, Update, When, Write
+from core.protocol import http_types as wire
+from core.service.attempt import KEEP_OUTCOMES_MS, is_over
+from core.service.faults import reading
+from core.service.spaces import Spaces
+from core.service.values import Caller, Idempotency
+from core.storage.layout import (
+    DUE_PK,
+    body_key,
+    conversation_number,
+    conversation_sk,
+    counter_sk,
+    due_sk,
+    idempotency_sk,
+    space_pk,
+)
+
+INLINE_BYTES: Final = 32 * 1024  # a larger body is an object, and the row holds its key
+DEFAULT_LIMIT: Final = 10
+MAX_LIMIT: Final = 100
+KEEP_RECALLS_MS: Final = 30 * 24 * 3600 * 1000  # contract §3: transcripts of recalls are kept 30 days
+_HOUR_MS: Final = 3600 * 1000
+_TRIES: Final = 50  # of a submission among other submissions; each waits a random while
+_PAUSE_S: Final = 0.5
+_SIGNATURE: Final = 16
+_MAX_ID: Final = 2**63 - 1
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One conversation as its row holds it: its id, the row, and the body where it was loaded."""
+
+    number: int
+    row: Row
+    body: Json = None
+
+    def text(self, name: str) -> str | None:
+        """A text attribute, or None."""
+        value = self.row.get(name)
+        return value if isinstance(value, str) else None
+
+    def count(self, name: str) -> int:
+        """A numeric attribute; 0 where it is missing."""
+        value = self.row.get(name)
+        return value if isinstance(value, int) else 0
+
+    @property
+    def status(self) -> str:
+        """Where the conversation stands (contract §3)."""
+        return str(self.row["status"])
+
+
+class Conversations:
+    """Takes conversations in and reads them back. Safe to share between threads."""
+
+    def __init__(
+        self, table: Table, objects: Objects, clock: Clock, entropy: Entropy, spaces: Spaces
+    ) -> None:
+        self._table = table
+        self._objects = objects
+        self._clock = clock
+        self._entropy = entropy
+        self._spaces = spaces
+
+    # --- taking in
+
+    def submit(
+        self, caller: Caller, space_id: str, body: wire.FormationInput, *, key: str | None = None
+    ) -> wire.AgentOutput:
+        """Store a conversation to be formed, and answer with its id.
+
+        Args:
+            caller: who submits it; the verified subject is recorded.
+            space_id: the space.
+            body: what came over the wire.
+            key: the caller's retry key. The same key with the same body answers with the same id.
+
+        Raises:
+            NoemaError: `InvalidInput`, `PayloadTooLarge`, `SpaceTierExceeded`, `IdempotencyConflict`,
+                `NotFoundOrNotVisible`, `ServiceUnavailable`, or `OutcomeUnknown` if the store did not say
+                whether it was stored.
+        """
+        now = self._clock.now()
+        dialogue, warnings = read_dialogue(body, now=now)
+        asked = None
+        if key is not None:
+            digest = hashlib.sha256(msgspec.json.encode(body)).hexdigest()
+            asked = Idempotency(f"{caller.subject}\x1fformation", key, digest)
+        with reading():
+            settled = self._settled(space_id, "formation", asked, None)
+        if settled is not None:
+            return wire.AgentOutput(content="", conversation=settled, warnings=tuple(warnings))
+        self._check_tier(space_id)
+        raw = msgspec.json.encode(dialogue)
+        row: Row = {
+            "status": "submitted",
+            "user": caller.subject,
+            "channel": caller.channel,
+            "created": now,
+            "updated": now,
+            "thread": dialogue.context.source,
+            "warnings": msgspec.json.encode(warnings).decode() if warnings else None,
+        }
+        number = self._add(space_id, "formation", row, raw, asked)
+        return wire.AgentOutput(content="", conversation=number, warnings=tuple(warnings))
+
+    def note(self, caller: Caller, space_id: str, collection: wire.Collection, body: Json, row: Row) -> int:
+        """Keep the record of a run that has ended (a recall), and return its id. It expires (contract §3)."""
+        now = self._clock.now()
+        base: Row = {
+            "user": caller.subject,
+            "channel": caller.channel,
+            "created": now,
+            "updated": now,
+            "until": now + KEEP_RECALLS_MS,
+            "ttl": (now + KEEP_RECALLS_MS) // 1000,
+        }
+        return self._add(space_id, collection, {**base, **row}, msgspec.json.encode(body), None)
+
+    def _check_tier(self, space_id: str) -> None:
+        """Refuse a submission to a space that holds as much as its tier admits (contract §1.5)."""
+        state = self._spaces.load(space_id)
+        limit = state.meta.tier.limit
+        with reading():
+            counter = self._table.get(space_pk(space_id), counter_sk("formation")) or {}
+        held = max(state.counts.concept, _number(counter, "n"))
+        if held >= limit:
+            raise NoemaError(
+                "SpaceTierExceeded",
+                f"the space holds {held} nodes or conversations and its tier admits {limit}",
+                details={"held": held, "limit": limit, "tier": state.meta.tier.tier},
+            )
+
+    def _add(
+        self, space_id: str, collection: wire.Collection, row: Row, raw: bytes, asked: Idempotency | None
+    ) -> int:
+        """Write the next conversation of a collection with its counter and retry key, together."""
+        instance = self._spaces.head(space_id).instance
+        row = {**row, "instance": instance, "nonce": self._entropy.token(12)}
+        if len(raw) > INLINE_BYTES:
+            object_key = body_key(space_id, collection, self._entropy.token(12).hex())
+            with reading():
+                self._objects.put(object_key, raw)
+            row["body_key"] = object_key
+        else:
+            row["body"] = raw
+        row["body_digest"] = hashlib.sha256(raw).hexdigest()
+        unsure = False
+        for attempt in range(_TRIES):
+            try:
+                settled = self._settled(space_id, collection, asked, row["nonce"] if unsure else None)
+                if settled is not None:
+                    return settled
+                counter = self._table.get(space_pk(space_id), counter_sk(collection))
+                number, writes = self._writes(space_id, collection, row, counter, asked)
+                self._table.transact(writes)
+            except Refused:
+                pass
+            except Unavailable:
+                unsure = True
+            else:
+                return number
+            self._clock.sleep(self._entropy.uniform(0, min(_PAUSE_S, 0.01 * 2**attempt)))
+        if unsure:
+            raise NoemaError("OutcomeUnknown", "the store did not say whether the conversation was stored")
+        raise NoemaError("SerializationConflict", "other submissions of this space always came first")
+
+    def _writes(
+        self,
+        space_id: str,
+        collection: wire.Collection,
+        row: Row,
+        counter: Row | None,
+        asked: Idempotency | None,
+    ) -> tuple[int, list[Write]]:
+        pk, instance = space_pk(space_id), row["instance"]
+        if counter is not None and counter.get("instance") != instance:
+            counter = None  # of an earlier life of the space id
+            when: When | None = None
+        else:
+            when = When(absent=True) if counter is None else None
+        last = 0 if counter is None else _number(counter, "n")
+        number = last + 1
+        writes: list[Write] = [Put(pk, conversation_sk(collection, number), row, When(absent=True))]
+        if counter is None:
+            fresh: Row = {"n": 1, "instance": instance, "secret": self._entropy.token(32)}
+            writes.append(Put(pk, counter_sk(collection), fresh, when))
+        else:
+            moved = When(equals={"n": last, "instance": instance})
+            writes.append(Update(pk, counter_sk(collection), assign={"n": number}, when=moved))
+        if collection == "formation":
+            writes.append(
+                Update(
+                    DUE_PK, due_sk("formation", space_id), assign={"at": row["created"], "mark": row["nonce"]}
+                )
+            )
+        if asked is not None:
+            kept = self._table.get(pk, idempotency_sk(asked.scope, asked.key))
+            until = self._clock.now() + KEEP_OUTCOMES_MS
+            answer: Row = {"request": asked.digest, "number": number, "until": until, "ttl": until // 1000}
+            over = When(absent=True) if kept is None else When(equals={"until": kept["until"]})
+            writes.append(Put(pk, idempotency_sk(asked.scope, asked.key), answer, over))
+        return number, writes
+
+    def _settled(
+        self, space_id: str, collection: wire.Collection, asked: Idempotency | None, nonce: Json
+    ) -> int | None:
+        """The id under which this submission is stored already: by its retry key, or by an unanswered write."""
+        if asked is not None:
+            row = self._table.get(space_pk(space_id), idempotency_sk(asked.scope, asked.key))
+            if row is not None and not is_over(row, self._clock.now()):
+                if row["request"] != asked.digest:
+                    raise NoemaError("IdempotencyConflict", "the retry key was used for another conversation")
+                return _number(row, "number")
+        if nonce is not None:
+            for record in self._newest(space_id, collection, _MAX_ID, _TRIES):
+                if record.row.get("nonce") == nonce:
+                    return record.number
+        return None
+
+    # --- reading
+
+    def get(self, space_id: str, collection: str, number: int) -> wire.Conversation:
+        """One conversation.
+
+        Raises:
+            NoemaError: `InvalidInput` for an unknown collection, `NotFoundOrNotVisible`, `ServiceUnavailable`.
+        """
+        record = self.record(space_id, collection, number)
+        return _view(record, _collection(collection))
+
+    def record(self, space_id: str, collection: str, number: int) -> Record:
+        """One conversation's row with its body.
+
+        Raises:
+            NoemaError: as `get`.
+        """
+        name = _collection(collection)
+        with reading():
+            found = self._find(space_id, name, number)
+            if found is None:
+                raise NoemaError("NotFoundOrNotVisible", f"there is no conversation {number} in {name}")
+            return self._loaded(found)
+
+    def delta(
+        self,
+        space_id: str,
+        collection: str,
+        number: int,
+        *,
+        messages_offset: int = 0,
+        artifacts_offset: int = 0,
+    ) -> wire.ConversationDelta:
+        """What a conversation gained after the offsets; an offset behind the end gives nothing new.
+
+        Raises:
+            NoemaError: as `get`.
+        """
+        found = self.get(space_id, collection, number)
+        return wire.ConversationDelta(
+            id=found.id,
+            messages=found.messages[max(0, messages_offset) :],
+            artifacts=found.artifacts[max(0, artifacts_offset) :],
+            status=found.status,
+            updated_at=found.updated_at,
+            usage=found.usage,
+            failed_reason=found.failed_reason,
+            child=found.child,
+        )
+
+    def page(
+        self, space_id: str, collection: str, *, cursor: str | None = None, limit: int | None = None
+    ) -> tuple[list[wire.Conversation], str | None]:
+        """A page of a collection, the newest page first, oldest first within the page; and the next cursor.
+
+        A body that is not in its row is left out here and `extra.messages_omitted` says so: `get` has it.
+
+        Raises:
+            NoemaError: `CursorMismatch` for a cursor that this list did not give; else as `get`.
+        """
+        name = _collection(collection)
+        size = DEFAULT_LIMIT if limit is None else max(1, min(MAX_LIMIT, limit))
+        with reading():
+            head = self._spaces.read_head(space_id)
+            counter = self._table.get(space_pk(space_id), counter_sk(name))
+            secret = counter.get("secret") if counter and counter.get("instance") == head.instance else None
+            if not isinstance(secret, bytes):
+                if cursor:
+                    raise _foreign_cursor()
+                return [], None
+            below = _MAX_ID if not cursor else _read_cursor(secret, name, cursor)
+            records = self._newest(space_id, name, below, size)
+        now = self._clock.now()
+        page = [_view(record, name) for record in reversed(records) if not _is_gone(record.row, now)]
+        more = len(records) == size and records[-1].number > 1
+        return page, _write_cursor(secret, name, records[-1].number) if more else None
+
+    def load_dialogue(self, record: Record) -> Dialogue:
+        """The conversation that a record of the formation collection holds, every message dated.
+
+        Raises:
+            ValueError: the body is missing or is no dialogue.
+        """
+        if record.body is None:
+            raise ValueError("the body of the conversation is missing")
+        dialogue = msgspec.convert(record.body, Dialogue)
+        return dialogue.settled(record.count("created"))
+
+    def find(self, space_id: str, number: int) -> Record | None:
+        """A formation conversation with its body, or None; the store's faults pass through."""
+        found = self._find(space_id, "formation", number)
+        return None if found is None else self._loaded(found)
+
+    def _find(self, space_id: str, collection: str, number: int) -> Record | None:
+        head = self._spaces.read_head(check_space_id(space_id))
+        if not 0 < number < 10**16:
+            return None
+        row = self._table.get(space_pk(space_id), conversation_sk(collection, number))
+        mine = row is not None and row.get("instance") == head.instance
+        return (
+            Record(number, row) if row is not None and mine and not _is_gone(row, self._clock.now()) else None
+        )
+
+    def _newest(self, space_id: str, collection: str, below: int, limit: int) -> list[Record]:
+        """Rows with a lower id than `below`, newest first, the bodies in the rows decoded."""
+        first = conversation_sk(collection, 0)
+        last = conversation_sk(collection, min(below, 10**16) - 1)
+        rows = self._table.query(space_pk(space_id), first, last, limit=limit, reverse=True)
+        return [_decoded(Record(conversation_number(sk), row)) for sk, row in rows]
+
+    def _loaded(self, record: Record) -> Record:
+        key = record.text("body_key")
+        if key is None:
+            return _decoded(record)
+        raw = self._objects.get(key)
+        body = None if raw is None else msgspec.json.decode(raw)
+        return msgspec.structs.replace(record, body=body)
+
+
+def _decoded(record: Record) -> Record:
+    raw = record.row.get("body")
+    return (
+        record
+        if not isinstance(raw, bytes)
+        else msgspec.structs.replace(record, body=msgspec.json.decode(raw))
+    )
+
+
+def _view(record: Record, collection: wire.Collection) -> wire.Conversation:
+    """The record as the contract shows it (§3): the input as JSON text first, then what the run answered."""
+    messages: list[Json] = []
+    if record.body is not None:
+        messages.append({"role": "user", "content": msgspec.json.encode(record.body).decode()})
+    answer = record.text("answer")
+    if answer is not None:
+        messages.append({"role": "assistant", "content": answer})
+    extra: dict[str, Json] = {}
+    if record.body is None:
+        extra["messages_omitted"] = True
+    warnings = record.text("warnings")
+    if warnings is not None:
+        extra["warnings"] = msgspec.json.decode(warnings)
+    if record.count("rounds"):
+        extra["rounds"] = record.count("rounds")
+    return wire.Conversation(
+        id=record.number,
+        user=record.text("user") or "",
+        label=collection,
+        messages=tuple(messages),
+        resources=(),
+        artifacts=(),
+        status=msgspec.convert(record.status, wire.ConversationStatus),
+        period=record.count("created") // _HOUR_MS,
+        created_at=record.count("created"),
+        updated_at=record.count("updated"),
+        usage=wire.Usage(),
+        thread=record.text("thread"),
+        failed_reason=record.text("failed_reason"),
+        extra=extra or None,
+    )
+
+
+def _collection(name: str) -> wire.Collection:
+    if name not in get_args(wire.Collection):
+        raise NoemaError(
+            "InvalidInput",
+            "`collection` must be formation, recall or maintenance",
+            details={"member": "collection"},
+        )
+    found: wire.Collection = msgspec.convert(name, wire.Collection)
+    return found
+
+
+def _number(row: Row, name: str) -> int:
+    value = row.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def _is_gone(row: Row, now: Instant) -> bool:
+    """Whether the record's time is over; a table that expires rows by itself does so late."""
+    until = row.get("until")
+    return isinstance(until, int) and until <= now
+
+
+# --- cursors
+
+
+def _sign(secret: bytes, collection: str, number: int) -> bytes:
+    text = f"conversations-1\x1f{collection}\x1f{number}".encode()
+    return hmac.new(secret, text, hashlib.sha256).digest()[:_SIGNATURE]
+
+
+def _write_cursor(secret: bytes, collection: str, number: int) -> str:
+    raw = number.to_bytes(8, "big") + _sign(secret, collection, number)
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def _read_cursor(secret: bytes, collection: str, cursor: str) -> int:
+    """The id below which the next page lies.
+
+    Raises:
+        NoemaError: `CursorMismatch` if this collection of this space did not give the cursor.
+    """
+    try:
+        raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+    except ValueError:
+        raise _foreign_cursor() from None
+    number = int.from_bytes(raw[:8], "big")
+    if len(raw) != 8 + _SIGNATURE or not hmac.compare_digest(raw[8:], _sign(secret, collection, number)):
+        raise _foreign_cursor()
+    return number
+
+
+def _foreign_cursor() -> NoemaError:
+    return NoemaError(
+        "CursorMismatch", "the cursor does not continue this list", details={"member": "cursor"}
+    )
