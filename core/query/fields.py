@@ -223,22 +223,26 @@ MANY_REFS: Final[dict[str, Getter]] = {
 }
 """Fields (and members of `lifecycle`) that refer to several elements, read as their ids."""
 
-_REF_STEP: Final[dict[str, Any]] = {"id": {}}
-_SHAPES: Final[dict[str, dict[str, Any]]] = {
-    "governance": dict.fromkeys(
-        ("classification", "policy_ref", "authority_lineage", "max_influence_authority", "purged"), {}
+_Shape = dict[str, Any]  # member -> its own members, of the same kind; empty for what is open or a scalar
+
+
+def _shape(*names: str, **inner: _Shape) -> _Shape:
+    return {name: {} for name in names} | inner
+
+
+_SHAPES: Final[dict[str, _Shape]] = {
+    "governance": _shape(
+        "classification", "policy_ref", "authority_lineage", "max_influence_authority", "purged"
     ),
-    "retention": dict.fromkeys(("retention_class", "expires_at", "legal_hold"), {}),
-    "_system": {
-        **dict.fromkeys(("version", "created_at", "updated_at", "created_tx", "updated_tx", "state"), {}),
-        "origin": dict.fromkeys(("principal_id", "channel", "import_id"), {}),
-    },
-    "lifecycle": dict.fromkeys(
-        ("status", "supersedes", "superseded_by", "retracted_at", "corrects", "corrected_by"), {}
+    "retention": _shape("retention_class", "expires_at", "legal_hold"),
+    "_system": _shape(
+        "version", "created_at", "updated_at", "created_tx", "updated_tx", "state",
+        origin=_shape("principal_id", "channel", "import_id"),
     ),
-    "valid_time": dict.fromkeys(("from", "until"), {}),
-    **{name: _REF_STEP for name in SINGLE_REFS},
-}
+    "lifecycle": _shape("status", "supersedes", "superseded_by", "retracted_at", "corrects", "corrected_by"),
+    "valid_time": _shape("from", "until"),
+    **{name: _shape("id") for name in SINGLE_REFS},
+}  # fmt: skip
 """The members of fields whose shape is closed."""
 
 _BELIEF: Final = frozenset({
@@ -250,6 +254,7 @@ _SLOT: Final = frozenset({
     "policy", "explanation", "explanation_redacted",
 })  # fmt: skip
 _EDGE: Final = frozenset({"source", "field_ref", "target", "index", "role", "attributes"})
+_LITERAL: Final = frozenset({"value", "datatype", "language"})
 VIRTUAL_FIELDS: Final = {"belief": _BELIEF, "slot": _SLOT, "edge": _EDGE}
 """First steps of a path into a virtual object (KQL design §47, §98, §113)."""
 
@@ -258,8 +263,10 @@ def check_path(path: Path, env: Environment, sort: str = "element") -> Path:
     """A path with facet and structural names made exact, after the check that it can exist.
 
     Args:
-        sort: what the variable stands for: element, one of the five kinds, belief, slot, edge, or value (an open
-            JSON value, in which any path may be asked for).
+        path: the steps behind the variable, as written.
+        env: where facet and structural names are looked up.
+        sort: what the variable stands for: element, one of the five kinds, object (an element or a literal),
+            belief, slot, edge, or value (an open JSON value, in which any path may be asked for).
 
     Raises:
         NoemaError: SchemaFieldNotFound, SchemaSymbolNotFound, SchemaSymbolAmbiguous.
@@ -269,6 +276,8 @@ def check_path(path: Path, env: Environment, sort: str = "element") -> Path:
     virtual = VIRTUAL_FIELDS.get(sort)
     if virtual is not None:
         _require(path[0], virtual, path)
+        return path
+    if sort == "object" and path[0] in _LITERAL:  # an object of a tuple may be a typed literal
         return path
     _require(path[0], ALL_FIELDS, path)
     if path[0] == "facets" and len(path) > 1:
@@ -307,7 +316,7 @@ def read_path(start: Any, path: Path) -> Any:  # a JSON value, Refs inside
             start = start.get(step)
         elif isinstance(start, Ref) and step == "id":
             start = start.id
-        elif isinstance(start, Literal) and step in {"value", "datatype", "language"}:
+        elif isinstance(start, Literal) and step in _LITERAL:
             start = getattr(start, step)
         else:
             return None
@@ -337,4 +346,3 @@ def without(value: Any, at: str, hidden: frozenset[str]) -> Any:
         for name, item in value.items()
         if f"{at}.{name}" not in hidden
     }
-

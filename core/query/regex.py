@@ -1,10 +1,10 @@
-"""REGEX without surprise: a small regular expression language that always runs in linear time (KQL design §249).
+r"""REGEX without surprise: a small regular expression language that always runs in linear time (KQL design §249).
 
 What lives here: a parser, and a matcher that follows all possibilities at once (Thompson's construction, with the
 reached sets remembered). What must never live here: Python's `re`, whose backtracking a caller could make
 exponential. What a finite automaton cannot do (back references, look-around) is refused by name.
 
-The language: literals, `.`, `[a-z]`, `[^...]`, `\\d \\w \\s \\D \\W \\S \\b`-free escapes, `( )`, `(?: )`, `|`,
+The language: literals, `.`, `[a-z]`, `[^...]`, `\d \w \s \D \W \S`, escaped marks, `( )`, `(?: )`, `|`,
 `* + ? {n} {n,} {n,m}` (a following `?` changes nothing about whether there is a match), `^` and `$`; a leading
 `(?i)` ignores case. The pattern may match anywhere in the text unless it is anchored.
 """
@@ -85,7 +85,9 @@ class Regex:
                 return True
         return False
 
-    def _step(self, reached: frozenset[int], character: str, *, at_end: bool, again: frozenset[int]) -> frozenset[int]:
+    def _step(
+        self, reached: frozenset[int], character: str, *, at_end: bool, again: frozenset[int]
+    ) -> frozenset[int]:
         key = (reached, character)
         found = None if at_end else self._moves.get(key)
         if found is None:
@@ -121,7 +123,9 @@ class Regex:
     def _state(self, test: Test | str, following: list[_State]) -> _State:
         self._count += 1
         if self._count > MAX_STATES:
-            raise NoemaError("ResourceExhausted", "the pattern is too large once its repetitions are written out")
+            raise NoemaError(
+                "ResourceExhausted", "the pattern is too large once its repetitions are written out"
+            )
         return _State(self._count, test, following)
 
     def _peek(self) -> str:
@@ -258,7 +262,11 @@ class Regex:
                 self._refuse("this set is not closed")
             tests.append(self._member())
         self._take()
-        return (lambda c: not any(test(c) for test in tests)) if negated else (lambda c: any(test(c) for test in tests))
+        return (
+            (lambda c: not any(test(c) for test in tests))
+            if negated
+            else (lambda c: any(test(c) for test in tests))
+        )
 
     def _member(self) -> Test:
         low = self._take()

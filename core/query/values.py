@@ -126,6 +126,8 @@ def joins(left: Value, right: Value) -> bool:
 
     Stricter than `same` for strings: only equal text is one Literal (KIP §9).
     """
+    if type(left) is Ref and type(right) is Ref:  # by far the most frequent
+        return left.id == right.id
     if left is None or right is None:
         return False
     return identity(left) == identity(right)
@@ -200,4 +202,3 @@ def order_key(value: Any) -> tuple[Any, ...]:  # a bound value or a JSON value
     if isinstance(value, Projected):
         return (5, value.key)
     return (6, msgspec.json.encode(plain(value), order="sorted").decode())
-

@@ -26,6 +26,8 @@ def to_wire(
     What need not be there (`client_key`, `merged_into`, `structural`) is left out where it is empty.
 
     Args:
+        element: of any kind.
+        space_id: of the space it stands in.
         hidden: dot paths of fields that are left out.
         seen: for callers who may not see everything; references to what it denies are left out.
     """
