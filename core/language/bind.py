@@ -10,9 +10,10 @@ text meet the same rules, so that after `bind` every place holds a value of its 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NoReturn, cast
+from typing import Any, Final, NoReturn, cast, get_args
 
 import msgspec
 
@@ -40,7 +41,7 @@ def bind[AnyNode: ast.Node](command: AnyNode, parameters: Mapping[str, Any]) -> 
     Parameters that the command does not use are ignored: requests share them among operations (KIP §71).
 
     Args:
-        command: a parsed command, or any part of one.
+        command: a parsed command, or a part of one that is not itself a parameter.
         parameters: JSON values by parameter name.
 
     Raises:
@@ -48,15 +49,17 @@ def bind[AnyNode: ast.Node](command: AnyNode, parameters: Mapping[str, Any]) -> 
             that its place does not take; ConstraintViolation for a number or depth out of range. `details`
             hold `parameter`, `expected`, `actual` and the position, never the value.
     """
-    missing = sorted(parameter_names(command) - parameters.keys())
-    if missing:
+    binder = _Binder(parameters)
+    bound = binder.bind(command)
+    if binder.missing:
+        missing = sorted(binder.missing)
         raise NoemaError(
             "InvalidRequestEnvelope",
             f"no value was given for {', '.join(':' + name[:40] for name in missing[:8])}",
             hint="Give every :parameter of the command a value in `parameters`.",
             details={"missing": missing},
         )
-    return _bind(command, parameters)
+    return bound
 
 
 def parameter_names(command: ast.Node) -> set[str]:
@@ -75,29 +78,50 @@ def _nodes(node: object) -> Iterator[ast.Node]:
             pending.extend(item)
 
 
-def _bind[AnyNode: ast.Node](node: AnyNode, parameters: Mapping[str, Any]) -> AnyNode:
-    places = _places(node)
-    changed: dict[str, object] = {}
-    for name in node.__struct_fields__:
-        value = getattr(node, name)
-        bound = _bind_field(value, places.get(name, _VALUE), parameters)
-        if bound is not value:
-            changed[name] = bound
-    return _settled(msgspec.structs.replace(node, **changed) if changed else node)
+class _Binder:
+    """One walk over a tree: what it binds with, and the parameters it found no value for."""
 
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        self._parameters = parameters
+        self.missing: set[str] = set()
 
-def _bind_field(value: object, place: Place, parameters: Mapping[str, Any]) -> object:
-    """One field's content: a placeholder, a literal, a node with fields of its own, or several of these."""
-    if isinstance(value, ast.Parameter):
-        return _converted(value, place, parameters[value.name])
-    if isinstance(value, ast.Literal):
-        return _checked(value, place)
-    if isinstance(value, tuple):
-        bound = tuple([_bind_field(item, place, parameters) for item in value])
-        return bound if any(new is not old for new, old in zip(bound, value, strict=True)) else value
-    if isinstance(value, ast.Node) and not isinstance(value, ast.Variable):
-        return _bind(value, parameters)
-    return value
+    def bind[AnyNode: ast.Node](self, node: AnyNode) -> AnyNode:
+        """The node with its parts bound; the node itself where nothing in it changes."""
+        kind = type(node)
+        changed: dict[str, object] = {}
+        for name, usual in _plan(kind):
+            value = getattr(node, name)
+            if value is None:
+                continue
+            bound = self._part(value, _place(node, usual) if kind in _BY_TOPIC else usual)
+            if bound is not value:
+                changed[name] = bound
+        settled = msgspec.structs.replace(node, **changed) if changed else node
+        return _settled(settled) if kind is ast.Triple or kind is ast.Minus else settled
+
+    def _part(self, value: object, place: Place) -> object:
+        """One field's content: a placeholder, a literal, a node with fields of its own, or several of these."""
+        kind = type(value)
+        if kind is ast.Literal:
+            return _checked(cast("ast.Literal", value), place)
+        if kind is ast.Parameter:
+            return self._converted(cast("ast.Parameter", value), place)
+        if kind is tuple:
+            items = cast("tuple[object, ...]", value)
+            bound = tuple([self._part(item, place) for item in items])
+            return bound if any(new is not old for new, old in zip(bound, items, strict=True)) else value
+        return value if kind is ast.Variable or not isinstance(value, ast.Node) else self.bind(value)
+
+    def _converted(self, parameter: ast.Parameter, place: Place) -> ast.Node:
+        if parameter.name not in self._parameters:
+            self.missing.add(parameter.name)
+            return parameter
+        value = self._parameters[parameter.name]
+        _check_json(parameter, value)
+        node = place.convert(parameter.span, value)
+        if node is None or (isinstance(node, ast.Literal) and not place.check(node)):
+            _refuse(parameter.span, parameter.name, place.expected, value)
+        return node
 
 
 def _settled[AnyNode: ast.Node](node: AnyNode) -> AnyNode:
@@ -111,14 +135,6 @@ def _settled[AnyNode: ast.Node](node: AnyNode) -> AnyNode:
             negated = _number(node.span, -cast("int | float", value))
             return cast("AnyNode", ast.Literal(span=node.span, value=negated))
         _refuse(node.operand.span, None, "a number", value)
-    return node
-
-
-def _converted(parameter: ast.Parameter, place: Place, value: Any) -> ast.Node:
-    _check_json(parameter, value)
-    node = place.convert(parameter.span, value)
-    if node is None or (isinstance(node, ast.Literal) and not place.check(node)):
-        _refuse(parameter.span, parameter.name, place.expected, value)
     return node
 
 
@@ -317,12 +333,33 @@ _PLACES: Final[dict[type[ast.Node], dict[str, Place]]] = {
 }  # fmt: skip
 
 
-def _places(node: ast.Node) -> dict[str, Place]:
-    """What each field of a node may hold; a field that is not named may hold any value."""
+_BY_TOPIC: Final = frozenset({ast.AsOf, ast_meta.Validate, ast_meta.Describe})
+"""The nodes whose one operand is of a kind that another field of the node decides."""
+
+
+def _place(node: ast.Node, usual: Place) -> Place:
+    """What the operand of a node of `_BY_TOPIC` may be."""
     if isinstance(node, ast.AsOf):
-        return {"value": _COUNT if node.axis == "SEQ" else _TEXT}
+        return _COUNT if node.axis == "SEQ" else _TEXT
     if isinstance(node, ast_meta.Validate) and node.target in {"KQL", "KML"}:
-        return {"subject": _TEXT}
+        return _TEXT
     if isinstance(node, ast_meta.Describe) and node.topic == "CAPSULE":
-        return {"subject": _OPERAND}
-    return _PLACES.get(type(node), _NONE)
+        return _OPERAND
+    return usual
+
+
+@functools.cache
+def _plan(kind: type[ast.Node]) -> tuple[tuple[str, Place], ...]:
+    """The fields of a class that may hold nodes, and what each may hold; any value where nothing is said."""
+    places = _PLACES.get(kind, _NONE)
+    return tuple(
+        (field.name, places.get(field.name, _VALUE))
+        for field in msgspec.structs.fields(kind)
+        if _may_hold_nodes(field.type)
+    )
+
+
+def _may_hold_nodes(annotation: Any) -> bool:  # Any: a class or one of the forms of typing
+    if isinstance(annotation, type) and issubclass(annotation, ast.Node):
+        return True
+    return any(_may_hold_nodes(part) for part in get_args(annotation))

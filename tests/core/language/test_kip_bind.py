@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.errors import NoemaError
-from core.language import bind, format_command, parameter_names, parse, plain_value
+from core.language import ast, bind, format_command, parameter_names, parse, plain_value
 
 
 def _bound(text: str, **parameters: Any) -> str:
@@ -180,6 +180,17 @@ def test_a_literal_of_the_wrong_kind_is_refused_where_it_stands() -> None:
 
     assert error.code == "TypeMismatch"
     assert (error.details["line"], error.details["column"]) == (2, 7)
+
+
+def test_a_tree_built_by_hand_meets_the_same_rules() -> None:
+    """A literal where an element must stand is refused also in a tree that no text had, without a position."""
+    triple = ast.Triple(
+        subject=ast.Literal(value="C-1"), predicate=ast.Literal(value="p"), object=ast.Literal(value=1)
+    )
+
+    with pytest.raises(NoemaError) as caught:
+        bind(triple, {})
+    assert caught.value.details == {"expected": 'a reference such as {"id": "..."}', "actual": "a string"}
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**64, -(2**63) - 1, [{"a": [2**70]}]])

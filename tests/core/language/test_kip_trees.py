@@ -205,6 +205,7 @@ def test_a_handle_may_be_used_before_it_is_declared() -> None:
         "ARCHIVE ?x WHERE { ?y (?a, ?x, ?b) }",
         "MERGE CONCEPT ?x INTO :b WHERE { ?x {key: 1} }",
         "UPDATE :c SET STRUCTURAL { (:f, ?x) } WHERE { ?x {key: 1} }",
+        "UPDATE ?x SET STRUCTURAL { (:f, :y) } WHERE { ?x EVIDENCE {} }",
         'MUTATE { CREATE CONCEPT ?x { TYPE "T" } ARCHIVE ?x }',
         'MUTATE { CREATE CONCEPT ?x { TYPE "T" } ARCHIVE ?x WHERE { ?x {a: 1} } }',
         "MUTATE { UPDATE :a SET FIELDS {b: 1} SET RETENTION :c {d: 1} }",
