@@ -113,6 +113,7 @@ def start_local_aws() -> Iterator[LocalAws | None]:
             **os.environ,  # noqa: TID251
             "PATH": os.pathsep.join([str(Path(executable).parent), os.environ.get("PATH", "")]),  # noqa: TID251
             "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "LOG_LEVEL": "WARNING", "TMPDIR": work,
+            "IOT_MTLS_ENABLED": "0",  # it would listen on every address
         }  # fmt: skip
         with Path(work, "log").open("w+b") as log:
             process = subprocess.Popen([executable], env=environment, stdout=log, stderr=log)

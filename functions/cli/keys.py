@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import click
@@ -13,14 +14,18 @@ from functions.cwts import MAX_LIFE_ANY_SPACE_S, MAX_LIFE_S
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path), default="noema.key")
+@click.option("--show", is_flag=True, help="Print the public half of the key that is in FILE; make none.")
 @json_option
-def keygen(file: Path) -> tuple[str, object]:
+def keygen(file: Path, *, show: bool) -> tuple[str, object]:
     """Make an Ed25519 signing key in FILE (default noema.key), and print its public half.
 
     Whoever has FILE can mint tokens: keep it off the servers, which need only the public half.
     """
-    from functions.minting import generate_key  # noqa: PLC0415 - it imports a cryptography library
+    from functions.minting import generate_key, public_key_of  # noqa: PLC0415 - it imports a cryptography library
 
+    if show:
+        public = _from_file(file, public_key_of)
+        return public, {"file": str(file), "public_key": public}
     private, public = generate_key()
     try:
         # O_EXCL: an existing key is never overwritten. 0600: nobody else reads it.
@@ -57,22 +62,18 @@ def token(
     if aud == "*" and life_s > MAX_LIFE_ANY_SPACE_S:
         raise Failure("a token for every space lives an hour at most", "Give --life 3600 or less.")
     now = now_s()
-    try:
-        minted = mint(
-            key_file.read_text("ascii").strip(),
+    minted = _from_file(
+        key_file,
+        lambda private: mint(
+            private,
             subject=sub,
             audience=aud,
             scope=scope,
             now_s=now,
             life_s=life_s,
             kid=kid.encode() if kid else None,
-        )
-    except FileNotFoundError as error:
-        raise Failure(f"there is no key in {key_file}", "Make one with `noema keygen`.") from error
-    except OSError as error:
-        raise Failure(f"{key_file} cannot be read: {error.strerror}") from error
-    except (ValueError, UnicodeDecodeError) as error:
-        raise Failure(f"{key_file} holds no private key", "Make one with `noema keygen`.") from error
+        ),
+    )
     return minted, {
         "token": minted,
         "sub": sub,
@@ -80,3 +81,15 @@ def token(
         "scope": scope,
         "expires_at": (now + life_s) * 1000,
     }
+
+
+def _from_file(file: Path, use: Callable[[str], str]) -> str:
+    """What `use` makes of the private key in a file."""
+    try:
+        return use(file.read_text("ascii").strip())
+    except FileNotFoundError as error:
+        raise Failure(f"there is no key in {file}", "Make one with `noema keygen`.") from error
+    except OSError as error:
+        raise Failure(f"{file} cannot be read: {error.strerror}") from error
+    except (ValueError, UnicodeDecodeError) as error:
+        raise Failure(f"{file} holds no private key", "Make one with `noema keygen`.") from error

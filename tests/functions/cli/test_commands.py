@@ -62,9 +62,11 @@ def test_a_key_is_made_once_and_only_for_its_owner(tmp_path: Path) -> None:
 
     made = json.loads(run("keygen", str(file), "--json").stdout)
     again = run("keygen", str(file))
+    shown = run("keygen", str(file), "--show").stdout.strip()
 
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert parse_public_key(made["public_key"]).x
+    assert shown == made["public_key"]
     assert again.exit_code == 1
     assert "exists already" in again.stderr
 
