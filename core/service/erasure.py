@@ -220,7 +220,7 @@ class Erasures:
             "until": now + JOB_MS,
         }
         pk, sk = space_pk(space_id), purge_sk(pgen)
-        writes = [
+        writes: list[Write] = [
             Update(pk, HEAD, assign=assign, when=When(equals=seen)),
             Put(pk, sk, row, When(absent=True)),
         ]
