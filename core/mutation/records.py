@@ -68,7 +68,7 @@ def declare_concept(work: Work, clause: CreateConcept) -> Edit | None:
     existing = _retried(work, "concept", key)
     if existing is not None:
         work.bind(clause.handle, Handle(existing.id, "concept", created=False))
-        _check_retry(existing, "concept", {"schema_ref": definition.ref, **_given_key(clause)})
+        check_retry(existing, "concept", {"schema_ref": definition.ref, **_given_key(clause)})
         return None
     edit = work.new("concept", "create")
     edit.fields["schema_ref"] = definition.ref
@@ -205,7 +205,7 @@ def write_record(work: Work, clause: CreateRecord, edit: Edit | None) -> None:
     fields = _record_fields(work, clause)
     if edit is None:
         existing = work.existing(work.handles[clause.handle].id)
-        _check_retry(existing, clause.kind, fields)
+        check_retry(existing, clause.kind, fields)
         return
     for name in _REQUIRED[clause.kind]:
         if name not in fields:
@@ -338,7 +338,7 @@ def _claim_client_key(work: Work, edit: Edit, key: str | None) -> None:
         work.claim(client_key(edit.kind, key), edit.id, problem)
 
 
-def _check_retry(existing: AnyElement, kind: Kind, fields: dict[str, Any]) -> None:
+def check_retry(existing: AnyElement, kind: Kind, fields: dict[str, Any]) -> None:
     """Whether what a retry would create is what there is (KIP §7.5).
 
     Raises:

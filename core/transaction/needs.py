@@ -12,22 +12,11 @@ from typing import Any
 import msgspec
 
 from core.errors import NoemaError
-from core.model.instants import Instant
+from core.query import Coordinate
 from core.state.indexes import state_key
 from core.state.layer import Layer
 from core.state.space import SpaceState
 from core.state.view import View
-
-
-class StateAt(msgspec.Struct, frozen=True):
-    """The space as it was at one point of its log: exactly one of the three is set (KIP §48.1).
-
-    Answered with a `SpaceState`.
-    """
-
-    seq: int | None = None
-    tx: str | None = None
-    time: Instant | None = None
 
 
 class Deltas(msgspec.Struct, frozen=True):
@@ -50,7 +39,8 @@ class Artifact(msgspec.Struct, frozen=True):
     handle: str
 
 
-Need = StateAt | Deltas | RetainedOutcome | Artifact
+Need = Coordinate | Deltas | RetainedOutcome | Artifact
+"""A `Coordinate` asks for the `SpaceState` at that point of the log."""
 
 
 class Missing(Exception):  # noqa: N818 - a signal to the driver, not a failure
@@ -79,7 +69,7 @@ class Given:
             raise value
         return value
 
-    def state_at(self, need: StateAt) -> SpaceState:
+    def state_at(self, need: Coordinate) -> SpaceState:
         """The state at a point of the log. Raises `Missing`, or HistoricalSnapshotUnavailable and its like."""
         found = self._get(need)
         assert isinstance(found, SpaceState)

@@ -1,0 +1,49 @@
+"""Opaque tokens that only this service can have made: a small JSON value and its authentication code (KIP §78, §88.4).
+
+What lives here: sealing and opening. What must never live here: what a token's value means, or any authority; a
+token names a coordinate and is worth nothing without permission to read it.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import json
+from typing import Any, Final
+
+from core.protocol.canonical import canonical_json
+
+_CODE_BYTES: Final = 16
+
+
+def seal(family: str, value: Any, key: bytes) -> str:  # a JSON value
+    """A token of a family around a value; `key` is the service's secret."""
+    body = canonical_json(value)
+    text = base64.urlsafe_b64encode(_code(family, body, key) + body)
+    return f"{family}.{text.decode().rstrip('=')}"
+
+
+def unseal(family: str, token: str, key: bytes) -> Any:  # the JSON value, or None
+    """The value of a token of that family, or None if it is not one that this service made."""
+    prefix, _, text = token.partition(".")
+    if prefix != family:
+        return None
+    try:
+        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    code, body = raw[:_CODE_BYTES], raw[_CODE_BYTES:]
+    if not hmac.compare_digest(code, _code(family, body, key)):
+        return None
+    return json.loads(body)
+
+
+def family_of(token: str) -> str:
+    """The family a token says it is of; whether it is, `unseal` tells."""
+    return token.partition(".")[0]
+
+
+def _code(family: str, body: bytes, key: bytes) -> bytes:
+    return hmac.new(key, family.encode() + b"\x00" + body, hashlib.sha256).digest()[:_CODE_BYTES]

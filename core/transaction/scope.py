@@ -1,0 +1,115 @@
+"""`Scope`: everything one operation may look at while it runs.
+
+What lives here: the bundle that the engine hands to META and that a query's context is made from. What must
+never live here: behaviour beyond that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from core.authority import Principal, allows, visible
+from core.epistemic.trust import TrustState
+from core.model.elements import AnyElement
+from core.model.instants import Instant
+from core.protocol.canonical import digest_of
+from core.protocol.request import Request
+from core.protocol.response import ResultContext, Warning  # noqa: A004 - the protocol's word
+from core.query import Limits, QueryContext
+from core.schema.environment import Environment
+from core.state.space import SpaceState
+from core.state.view import View
+from core.transaction.needs import Given
+
+
+def _never() -> bool:
+    return False
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """What surrounds a request and is not in it: who asks, when, by which way, and what was handed in.
+
+    principal: the verified caller. now: the time of the request (ms).
+    readonly: the endpoint that may not write (KIP §76). endpoint: its class, part of an idempotency scope.
+    given: answers to earlier needs of this same request. secret: the key that signs cursors and tokens.
+    trust: the space's protected trust state. overdue: says True once the deadline has passed.
+    """
+
+    principal: Principal
+    now: Instant
+    readonly: bool = False
+    endpoint: str = "kip"
+    given: Given = Given()
+    secret: bytes = b""
+    trust: TrustState = TrustState()
+    limits: Limits = Limits()
+    overdue: Callable[[], bool] = _never
+
+    @property
+    def idempotency_scope(self) -> str:
+        """Whose keys these are: the caller and the endpoint class (KIP §34.2); the space is the table's."""
+        return f"{self.principal.id}\x1f{self.endpoint}"
+
+    @property
+    def authority(self) -> str:
+        """A text that differs whenever what the caller may see differs."""
+        who = self.principal
+        return digest_of(
+            [who.id, sorted(who.hidden), None if who.permissions is None else sorted(who.permissions)]
+        )
+
+
+class Scope(msgspec.Struct, frozen=True, kw_only=True):
+    """One operation's surroundings.
+
+    view: what it reads: the start state, or the transaction's own view of it. state: the committed state the
+    request started from. env: the schema in force. request: the envelope it stands in.
+    """
+
+    view: View
+    state: SpaceState
+    env: Environment
+    context: Context
+    request: Request
+
+    def query_context(self, state: SpaceState | None = None) -> QueryContext:
+        """A query's context at the present state, or at an older one."""
+        at = state or self.state
+        context = self.context
+        principal = context.principal
+        said = self.request.context
+        return QueryContext(
+            space_id=at.meta.space_id,
+            instance=at.meta.instance,
+            snapshot_seq=at.seq,
+            snapshot_at=at.at,
+            now=context.now,
+            principal=principal.id,
+            authority=context.authority
+            if principal.hidden or principal.permissions is not None
+            else principal.id,
+            visible=_seen_by(principal) if principal.hidden else None,
+            may_project=allows(principal, "project"),
+            purpose=said.purpose if isinstance(said.purpose, str) else None,
+            risk=said.risk if isinstance(said.risk, str) else None,
+            trust=context.trust,
+            cursor_key=context.secret,
+            limits=context.limits,
+            overdue=context.overdue,
+        )
+
+
+def _seen_by(principal: Principal) -> Callable[[AnyElement], bool]:
+    return lambda element: visible(principal, element)
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a read gives back: its value, its coordinates, its caveats, and where the next page begins."""
+
+    value: Any
+    context: ResultContext
+    warnings: tuple[Warning, ...] = ()
+    next_cursor: str | None = None
