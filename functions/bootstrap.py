@@ -20,9 +20,16 @@ from functions.settings import Settings, load
 
 if TYPE_CHECKING:
     from core.service.admin import Admin
+    from core.service.caretaking import Caretaking
     from core.service.commit import Commits
+    from core.service.conversations import Conversations
+    from core.service.erasure import Erasures
+    from core.service.forgetting import Forgetting
+    from core.service.formation import Formation
+    from core.service.leases import Leases
     from core.service.spaces import Spaces
     from core.service.tokens import SpaceTokens
+    from core.service.upkeep import Upkeep
 
 
 class Adapters(msgspec.Struct, frozen=True):
@@ -93,6 +100,71 @@ class Services:
         from core.service.admin import Admin
 
         return Admin(self.table, self.clock, self.spaces, self.commits)
+
+    @cached_property
+    def leases(self) -> Leases:
+        """Who holds which role of a space."""
+        from core.service.leases import Leases
+
+        return Leases(self.table, self.clock)
+
+    @cached_property
+    def upkeep(self) -> Upkeep:
+        """Compaction, history and garbage."""
+        from core.service.upkeep import Upkeep
+
+        return Upkeep(self.spaces, self.leases, self.entropy)
+
+    @cached_property
+    def erasures(self) -> Erasures:
+        """Physical erasure, and deletion of whole spaces."""
+        from core.service.erasure import Erasures
+
+        return Erasures(self.spaces, self.upkeep, self.entropy)
+
+    @cached_property
+    def forgetting(self) -> Forgetting:
+        """Erasure as callers ask for it."""
+        from core.service.forgetting import Forgetting
+
+        return Forgetting(self.spaces, self.erasures)
+
+    @cached_property
+    def caretaking(self) -> Caretaking:
+        """Upkeep as the worker and the tick ask for it."""
+        from core.service.caretaking import Caretaking
+
+        return Caretaking(
+            self.table,
+            self.queue,
+            self.entropy,
+            spaces=self.spaces,
+            upkeep=self.upkeep,
+            erasures=self.erasures,
+        )
+
+    @cached_property
+    def conversations(self) -> Conversations:
+        """What was submitted and asked."""
+        from core.service.conversations import Conversations
+
+        return Conversations(self.table, self.objects, self.clock, self.entropy, self.spaces)
+
+    @cached_property
+    def formation(self) -> Formation:
+        """Forming what was submitted."""
+        from core.service.formation import Formation
+
+        return Formation(
+            self.table,
+            self.queue,
+            self.clock,
+            self.entropy,
+            spaces=self.spaces,
+            commits=self.commits,
+            leases=self.leases,
+            conversations=self.conversations,
+        )
 
 
 @lru_cache(maxsize=1)

@@ -6,6 +6,7 @@ what `request_line` takes: route templates, statuses, codes, kinds and durations
 
 from __future__ import annotations
 
+import traceback
 from functools import lru_cache
 
 from aws_lambda_powertools import Logger
@@ -23,3 +24,14 @@ def request_line(
     """One line for one answered request. `route` is the template, `caller` the kind of credential."""
     facts = {"route": route, "method": method, "status": status, "code": code, "space": space}
     logger().info("request", extra={**facts, "caller": caller, "ms": ms})
+
+
+def bug(error: Exception, **facts: str | None) -> None:
+    """An exception that nobody expected: its type and its places in our code, never its message.
+
+    A message may quote what was being worked on, and that is somebody's memory.
+    """
+    places = [
+        f"{frame.filename}:{frame.lineno} {frame.name}" for frame in traceback.extract_tb(error.__traceback__)
+    ]
+    logger().error("bug", extra={"error": type(error).__name__, "places": places, **facts})

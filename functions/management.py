@@ -4,17 +4,33 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from core.errors import NoemaError
 from core.protocol.http_types import (
     AddSpaceTokenInput,
     CreateSpaceInput,
+    DeleteSpaceInput,
+    RestartFormationInput,
     RevokeSpaceTokenInput,
     SpaceInfo,
     SpaceToken,
     TierView,
     UpdateSpaceInput,
 )
-from functions.bootstrap import services
-from functions.routing import Route, Routes, respond
+from core.service.erasure import ErasureReceipt
+from functions.bootstrap import Services, services
+from functions.routing import Call, Route, Routes, respond
+
+
+def _delete_space(found: Services, call: Call) -> ErasureReceipt:
+    if call.body.space_id != call.space:
+        raise NoemaError(
+            "InvalidInput",
+            "the body names another space than the path",
+            details={"member": "space_id", "expected": call.space},
+        )
+    owner = found.entropy.token(12).hex()
+    return found.erasures.delete_space(call.space, call.caller.subject, owner=owner)
+
 
 ROUTES: Final[Routes] = {
     "create_space": Route(
@@ -30,6 +46,20 @@ ROUTES: Final[Routes] = {
         call=lambda found, call: found.admin.update_tier(call.caller, call.space, call.body, call.deadline),
         body=CreateSpaceInput,
         response=TierView,
+    ),
+    "delete_space": Route(
+        admit="admin",
+        summary="Delete a space with everything in it, physically and for good.",
+        call=_delete_space,
+        body=DeleteSpaceInput,
+        response=ErasureReceipt,
+    ),
+    "restart_formation": Route(
+        admit="manage",
+        summary="Form again from a conversation that failed or was set aside.",
+        call=lambda found, call: found.formation.restart(call.space, call.body.conversation),
+        body=RestartFormationInput,
+        response=bool,
     ),
     "update_space": Route(
         admit="manage",

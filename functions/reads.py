@@ -4,10 +4,50 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from core.protocol.http_types import FormationStatus, ServiceInfo, SpaceInfo
+from core.errors import NoemaError
+from core.protocol.http_types import (
+    Conversation,
+    ConversationDelta,
+    ConversationQuery,
+    DeltaQuery,
+    FormationStatus,
+    ListQuery,
+    ServiceInfo,
+    SpaceInfo,
+)
 from functions import documents
-from functions.bootstrap import services
-from functions.routing import Route, Routes, respond
+from functions.bootstrap import Services, services
+from functions.routing import Call, Page, Route, Routes, respond
+
+
+def _list(found: Services, call: Call) -> Page:
+    query: ListQuery = call.query
+    page = found.conversations.page(call.space, query.collection, cursor=query.cursor, limit=query.limit)
+    return Page(*page)
+
+
+def _get(found: Services, call: Call) -> Conversation:
+    return found.conversations.get(call.space, call.query.collection, _number(call))
+
+
+def _delta(found: Services, call: Call) -> ConversationDelta:
+    query: DeltaQuery = call.query
+    return found.conversations.delta(
+        call.space,
+        query.collection,
+        _number(call),
+        messages_offset=query.messages_offset,
+        artifacts_offset=query.artifacts_offset,
+    )
+
+
+def _number(call: Call) -> int:
+    """The conversation in the path: a whole number from 1."""
+    text = call.params["id"]
+    if text.isascii() and text.isdigit() and len(text) <= 16 and int(text) > 0:
+        return int(text)
+    raise NoemaError("InvalidInput", "a conversation is named by a whole number", details={"member": "id"})
+
 
 ROUTES: Final[Routes] = {
     "service_info": Route(
@@ -55,6 +95,27 @@ ROUTES: Final[Routes] = {
         call=lambda found, call: found.admin.formation_status(call.space),
         response=FormationStatus,
         labelled=True,
+    ),
+    "list_conversations": Route(
+        admit="read",
+        summary="Conversations, the newest page first.",
+        call=_list,
+        query=ListQuery,
+        response=list[Conversation],
+    ),
+    "get_conversation": Route(
+        admit="read",
+        summary="One conversation and what became of it.",
+        call=_get,
+        query=ConversationQuery,
+        response=Conversation,
+    ),
+    "get_conversation_delta": Route(
+        admit="read",
+        summary="What a conversation gained since the caller last looked.",
+        call=_delta,
+        query=DeltaQuery,
+        response=ConversationDelta,
     ),
 }
 

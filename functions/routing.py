@@ -22,7 +22,8 @@ from functions import endpoints, failures, negotiate
 from functions.bootstrap import Services
 from functions.http import HttpRequest, HttpResponse, decode_event, encode_event, request_id_of
 from functions.identity import Admission
-from functions.logs import logger, request_line
+from functions.logs import bug, logger, request_line
+from functions.settings import SettingsError
 
 MAX_BODY_BYTES: Final = 6_000_000  # what Lambda takes of a request, with room for the event around it
 DEFAULT_DEADLINE_MS: Final = 25_000  # below the 30 s after which API Gateway gives up
@@ -113,8 +114,12 @@ def respond(
     except NoemaError as error:
         trace.code = error.code
         response = failures.to_response(error)
-    except Exception:  # noqa: BLE001 - the edge: what is no NoemaError is a bug, logged with its id
-        logger().exception("bug", extra={"request_id": request_id, "route": trace.route})
+    except SettingsError as error:
+        logger().critical("settings", extra={"request_id": request_id, "problem": str(error)})
+        trace.code = "InternalError"
+        response = failures.to_response(failures.internal(request_id))
+    except Exception as error:  # noqa: BLE001 - the edge: what is no NoemaError is a bug, logged with its id
+        bug(error, request_id=request_id, route=trace.route)
         trace.code = "InternalError"
         response = failures.to_response(failures.internal(request_id))
     took = 0 if clock is None or began is None else clock.now() - began

@@ -1,13 +1,50 @@
-"""The function that takes in what is to be remembered. It stores and hands over; forming is the worker's."""
+"""The function that takes in what is to be remembered, and what is to be forgotten. Forming is the worker's."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-from functions.bootstrap import services
-from functions.routing import Routes, respond
+from core.ports import Unavailable
+from core.protocol.http_types import AgentOutput, ForgetInput, ForgetReport, FormationInput
+from core.service.hints import FORMATION, send_hint
+from functions.bootstrap import Services, services
+from functions.logs import logger
+from functions.routing import Call, Route, Routes, respond
 
-ROUTES: Final[Routes] = {}
+
+def _submit(found: Services, call: Call) -> AgentOutput:
+    output = found.conversations.submit(call.caller, call.space, call.body, key=call.idempotency_key)
+    try:
+        send_hint(found.queue, found.entropy, call.space, FORMATION)
+    except Unavailable:
+        # The conversation is stored and due; the next tick finds it. Failing now would invite a second copy.
+        logger().warning("hint lost", extra={"space": call.space})
+    return output
+
+
+def _forget(found: Services, call: Call) -> ForgetReport:
+    owner = found.entropy.token(12).hex()
+    return found.forgetting.forget(call.caller, call.space, call.body, owner=owner)
+
+
+ROUTES: Final[Routes] = {
+    "formation": Route(
+        admit="write",
+        summary="Remember a conversation. Answers at once; forming goes on in the background.",
+        call=_submit,
+        body=FormationInput,
+        response=AgentOutput,
+        text_in="messages",
+        text_out="content",
+    ),
+    "forget": Route(
+        admit="write",
+        summary="Erase elements physically, from the present and from all history.",
+        call=_forget,
+        body=ForgetInput,
+        response=ForgetReport,
+    ),
+}
 
 
 def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:  # an event and a context of Lambda

@@ -28,6 +28,8 @@ MAX_TIER: Final = 14  # 10^16 nodes: beyond anything that can be stored, and sti
 
 Line = Annotated[str, Meta(min_length=1, max_length=128)]
 Label = Annotated[str, Meta(min_length=1, max_length=64)]
+Number = Annotated[int, Meta(ge=1, le=2**53)]
+Offset = Annotated[int, Meta(ge=0, le=2**53)]
 TierNumber = Annotated[int, Meta(ge=0, le=MAX_TIER)]
 
 
@@ -86,10 +88,33 @@ class ProbeInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ForgetInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Elements to erase physically, by id."""
+    """Elements to erase physically, by id, and transcripts to erase with them, by conversation."""
 
     entities: Annotated[list[str], Meta(min_length=1, max_length=100)]
     dry_run: bool = False
+    conversations: Annotated[list[Number], Meta(max_length=100)] = []
+
+
+class ListQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which page of which collection; `limit` is clamped to 1-100 and is 10 if absent."""
+
+    collection: Collection = "formation"
+    cursor: str | None = None
+    limit: int | None = None
+
+
+class ConversationQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which collection a conversation is in."""
+
+    collection: Collection = "formation"
+
+
+class DeltaQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which collection, and how much of the conversation the caller has."""
+
+    collection: Collection = "formation"
+    messages_offset: Offset = 0
+    artifacts_offset: Offset = 0
 
 
 def parse_context(raw: InputContext | str | None) -> InputContext | None:
@@ -170,7 +195,7 @@ class UpdateSpaceInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 class RestartFormationInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The conversation from which formation starts again."""
 
-    conversation: Annotated[int, Meta(ge=1)]
+    conversation: Number
 
 
 class AddSpaceTokenInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -276,6 +301,26 @@ class ConversationDelta(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     usage: Usage
     failed_reason: str | None = None
     child: int | None = None
+
+
+class Forgotten(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What became of one element that was to be forgotten; an error leaves it as it is."""
+
+    entity: str
+    existed: bool
+    error: str | None = None
+
+
+class ForgetReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What was erased, or would be: the elements named and those that could not stand without them."""
+
+    dry_run: bool
+    deleted_concepts: int
+    deleted_propositions: int
+    deleted_assertions: int
+    deleted_evidence: int
+    deleted_activities: int
+    entities: tuple[Forgotten, ...]
 
 
 class TierView(msgspec.Struct, frozen=True, kw_only=True):

@@ -158,7 +158,7 @@ class Admin:
         """
         with reading():
             head, state = self._spaces.read_current(space_id)
-            counters = {name: self._counter(space_id, name) for name in _COLLECTIONS}
+            counters = {name: self._counter(space_id, name, head) for name in _COLLECTIONS}
         meta = state.meta
         return SpaceInfo(
             id=space_id,
@@ -189,7 +189,7 @@ class Admin:
         now = self._clock.now()
         with reading():
             head, state = self._spaces.read_current(space_id)
-            counter = self._counter(space_id, "formation")
+            counter = self._counter(space_id, "formation", head)
         return FormationStatus(
             id=space_id,
             concepts=state.counts.concept,
@@ -202,8 +202,10 @@ class Admin:
             maintenance_at=MaintenanceAt(),
         )
 
-    def _counter(self, space_id: str, collection: str) -> dict[str, int]:
+    def _counter(self, space_id: str, collection: str, head: Head) -> dict[str, int]:
         row = self._table.get(layout.space_pk(space_id), layout.counter_sk(collection)) or {}
+        if row.get("instance", head.instance) != head.instance:
+            return {}  # of an earlier life of the space's id
         return {name: value for name, value in row.items() if isinstance(value, int)}
 
 

@@ -19,6 +19,7 @@ from typing import Final
 HEAD: Final = "HEAD"
 DIRECTORY_PK: Final = "SPACES"
 DUE_PK: Final = "DUE"
+ROUND_SK: Final = "round"  # in `DUE`: where the caretaker's round over all spaces stands
 
 VERSION_WIDTH: Final = 12  # digits of a log version or purge generation
 NUMBER_WIDTH: Final = 16  # digits of a conversation id

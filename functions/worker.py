@@ -1,0 +1,84 @@
+"""The function that works: hints from the queue become formed conversations and folded logs.
+
+A batch is answered in part: the messages that failed are delivered again, and with one also those behind it in
+its group, so that a space's messages stay in order. A message that nobody can read, or about a space that is
+gone, is dropped: it would fail for ever, and the row it hinted at is the truth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from core.errors import NoemaError
+from core.model.instants import Instant
+from core.service.hints import FORMATION, UPKEEP, Hint, Work, read_hint, send_hint
+from functions.bootstrap import Services, services
+from functions.logs import bug, logger
+
+SPARE_MS: Final = 30_000  # a part that has begun may take this long to commit
+DEFAULT_MS: Final = 240_000  # without a Lambda context
+
+
+def _form(found: Services, space_id: str, deadline: Instant) -> None:
+    drained = found.formation.drain(space_id, deadline)
+    counts = {name: len(getattr(drained, name)) for name in ("formed", "failed", "cancelled")}
+    logger().info("formed", extra={"space": space_id, **counts, "more": drained.more, "busy": drained.busy})
+    if drained.more and not drained.busy and found.clock.now() >= deadline:
+        send_hint(found.queue, found.entropy, space_id, FORMATION)  # out of time: go on in another run
+    if drained.formed:
+        found.caretaking.tend(space_id)
+
+
+def _tend(found: Services, space_id: str, _deadline: Instant) -> None:
+    done = found.caretaking.tend(space_id)
+    facts = {"space": space_id, "erased": done.erased, "compactions": done.compactions}
+    logger().info("tended", extra=facts)
+
+
+_WORK: Final[Mapping[Work, Callable[[Services, str, Instant], None]]] = {FORMATION: _form, UPKEEP: _tend}
+
+
+def work(event: Mapping[str, Any], context: Any, found: Services) -> dict[str, Any]:  # of SQS and Lambda
+    """Do what the messages of a batch hint at, and name those that failed."""
+    failures: list[dict[str, str]] = []
+    blocked: set[str] = set()
+    for record in event["Records"]:
+        group = str(record.get("attributes", {}).get("MessageGroupId", record["messageId"]))
+        if group in blocked or not _done(record, found, _deadline(context, found)):
+            blocked.add(group)
+            failures.append({"itemIdentifier": record["messageId"]})
+    return {"batchItemFailures": failures}
+
+
+def _done(record: Mapping[str, Any], found: Services, deadline: Instant) -> bool:
+    facts: dict[str, str] = {"message_id": record["messageId"]}
+    try:
+        hint: Hint = read_hint(record["body"])
+        facts = {"message_id": record["messageId"], "work": hint.work, "space": hint.space}
+        _WORK[hint.work](found, hint.space, deadline)
+    except msgspec.MsgspecError:
+        logger().error("unreadable message dropped", extra=facts)
+    except NoemaError as error:
+        if error.code == "NotFoundOrNotVisible":
+            logger().info("message about a space that is gone", extra=facts)
+            return True
+        logger().warning("work failed", extra={**facts, "code": error.code})
+        return False
+    except Exception as error:  # noqa: BLE001 - the edge: one message must not take the others with it
+        bug(error, **facts)
+        return False
+    return True
+
+
+def _deadline(context: Any, found: Services) -> Instant:  # a Lambda context
+    remaining = getattr(context, "get_remaining_time_in_millis", None)
+    left = DEFAULT_MS if remaining is None else remaining() - SPARE_MS
+    return int(found.clock.now() + max(0, left))
+
+
+def handler(event: dict[str, Any], context: Any) -> dict[str, Any]:  # an event and a context of Lambda
+    """Work one batch of the queue."""
+    return work(event, context, services())
