@@ -116,8 +116,13 @@ class Formation:
         body = msgspec.json.encode({"work": WORK, "space": space_id}).decode()
         self.queue.send(space_id, body, dedupe=f"{WORK}:{space_id}:{token}")
 
-    def sweep(self) -> list[str]:
-        """Hint again for every space whose work has been due for a while; for the tick. Returns their ids."""
+    def sweep(self, grace_ms: int = HINT_GRACE_MS) -> list[str]:
+        """Hint again for every space whose work has been due for a while; for the tick. Returns their ids.
+
+        Args:
+            grace_ms: how long work must have been due; 0 where the hints are known to be lost, as after a
+                restart of the embedded queue.
+        """
         now, found = self.clock.now(), []
         first, last = due_rows(WORK)
         with reading():
@@ -125,7 +130,7 @@ class Formation:
                 page = self.table.query(DUE_PK, first, last, limit=_PAGE)
                 for sk, row in page:
                     at = row.get("at")
-                    if isinstance(at, int) and at + HINT_GRACE_MS <= now:
+                    if isinstance(at, int) and at + grace_ms <= now:
                         found.append(due_space(sk))
                 if len(page) < _PAGE:
                     break

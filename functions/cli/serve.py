@@ -138,6 +138,7 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
         raise Failure(
             f"cannot listen on {host} port {port}: {error.strerror or error}. Try --port."
         ) from error
+    found.formation.sweep(grace_ms=0)  # the queue begins empty: hint at what an earlier process left
     queue = cast("Source[Message]", found.queue)  # the embedded one: the services know only how to send
     background = Background(queue, worker.handler, tick.handler, clock=found.clock, log=log)
     return server, background
