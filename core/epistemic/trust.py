@@ -6,12 +6,16 @@ from a memory: an Assertion that says "trust this source" has no effect (KIP §2
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal
 
 import msgspec
 
 TrustClass = Literal["trusted", "unknown", "weak", "low_trust", "untrusted"]
 TrustScope = Literal["actor", "source", "origin", "channel", "import", "tool"]
+
+CLASSES: Final[tuple[TrustClass, ...]] = ("trusted", "unknown", "weak", "low_trust", "untrusted")
+"""Best first."""
 
 _WORST_FIRST: Final[tuple[TrustClass, ...]] = ("untrusted", "low_trust", "weak", "trusted")
 
@@ -38,13 +42,9 @@ class TrustState(msgspec.Struct, frozen=True):
     default: TrustClass = "unknown"
     version: int = 1
 
-    def lookup(self, *, purpose: str | None) -> TrustLookup:
-        """The records that count for a purpose, ready to be asked."""
-        return TrustLookup(self, purpose)
 
-
-class TrustLookup:
-    """Trust records by scope and subject, for one projection."""
+class Trust:
+    """Trust records by scope and subject, those that count for one purpose of asking."""
 
     def __init__(self, state: TrustState, purpose: str | None) -> None:
         self.default = state.default
@@ -53,18 +53,24 @@ class TrustLookup:
             if record.purpose is None or record.purpose == purpose:
                 self._found.setdefault((record.scope, record.subject), []).append(record)
 
-    def stated(self, scope: TrustScope, subject: str, mode: str) -> TrustClass | None:
-        """What the records say of one subject: the worst where they disagree, None where they are silent."""
-        records = self._found.get((scope, subject))
-        if not records:
-            return None
-        return worst(record.trust for record in records if record.mode is None or record.mode == mode)
+    def worst_said(self, subjects: Iterable[tuple[TrustScope, str]], mode: str) -> TrustClass:
+        """The class of something that depends on all these subjects: the worst that is said of any of them.
+
+        Where nothing is said, nothing is known, and the space's default holds. So naming one trusted source makes
+        what it says trusted, unless something on the way is said to be worse.
+        """
+        if not self._found:
+            return self.default
+        said = {
+            record.trust
+            for subject in subjects
+            for record in self._found.get(subject, ())
+            if record.mode is None or record.mode == mode
+        }
+        return next((name for name in _WORST_FIRST if name in said), self.default)
 
 
-def worst(classes: object) -> TrustClass | None:
-    """The least trusting of some classes; `unknown` counts only where nothing else is said; None for none."""
-    said = set(classes)  # type: ignore[call-overload]  # any iterable of classes
-    for name in _WORST_FIRST:
-        if name in said:
-            return name
-    return "unknown" if "unknown" in said else None
+def best(classes: Iterable[TrustClass]) -> TrustClass:
+    """The most trusting of some classes; `untrusted` of none."""
+    said = set(classes)
+    return next((name for name in CLASSES if name in said), "untrusted")

@@ -216,6 +216,12 @@ def escaping(block: Block) -> frozenset[int]:
     return frozenset(found)
 
 
+def believes(block: Block) -> bool:
+    """Whether a block, or one inside it, asks for belief."""
+    inner = (*block.optionals, *block.nots, *block.unions)
+    return bool(block.virtual) or any(believes(part) for part in inner)
+
+
 def stands_on_unions(block: Block) -> bool:
     """Whether a block has no pattern of its own beside its UNION branches; its filters then apply to those."""
     return bool(block.unions) and not (block.raw or block.virtual or block.optionals)

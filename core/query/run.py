@@ -21,7 +21,7 @@ from core.query.belief import Believer
 from core.query.context import Bindings, Coordinate, QueryContext, QueryResult, Value
 from core.query.cursor import digest, open_cursor, seal_cursor
 from core.query.expressions import Expressions
-from core.query.logic import UNBOUND, Block, Elements, Row, escaping
+from core.query.logic import UNBOUND, Block, Elements, Row, believes, escaping
 from core.query.lower import Lowering
 from core.query.plan import Keep, Match, Plan, Without, plan_to_json
 from core.query.planner import plan_block
@@ -159,10 +159,23 @@ class Query:
         self.scope = lowering.scope
         expressions = Expressions(self.world, self.scope, escaping(self.block))
         self.answer = Answer(expressions, find.projections, find.order_by)
-        self.believer = Believer()
+        self.believer = Believer(self.world, find, self._valid_at())
+        self.asks_belief = believes(self.block)
+        if self.asks_belief:
+            self.believer.session  # noqa: B018 - a policy that is none is told before any row is looked at
         self.plan: Plan = plan_block(self.world, self.block)
         self.slots = self._solution_slots()
         self.size = self._page_size()
+
+    def _valid_at(self) -> Instant:
+        """The world time belief is about: FOR TIME, else that of the state asked for, else now (KIP §48)."""
+        if self.find.for_time is not None:
+            return instant_argument(_constant(self.find.for_time), "FOR TIME")
+        if self.find.as_of is None:
+            return self.now
+        if self.find.as_of.axis == "TIME":
+            return instant_argument(_constant(self.find.as_of.value), "AS OF TIME")
+        return self.context.snapshot_at
 
     def _solution_slots(self) -> list[int]:
         """The named variables of a solution: those of FIND first, then by name."""
@@ -237,11 +250,12 @@ class Query:
 
     def result_context(self) -> dict[str, Json]:
         """KIP §50: which state, which schema, which policy and world time."""
-        return {
+        out: dict[str, Json] = {
             "space_id": self.context.space_id,
             "snapshot_seq": self.context.snapshot_seq,
             "schema_environment_version": self.world.env.version,
         }
+        return {**out, **self.believer.result_context()} if self.asks_belief else out
 
     def warnings(self) -> Iterator[str]:
         """What the reader should know of the answer."""
@@ -319,7 +333,7 @@ def select(
     for name, value in given.items():
         start[slots[name]] = value
     found = distinct(
-        solver(world, Believer(), plan)(start), [slots[name] for name in order], context.limits.solutions
+        solver(world, Believer(world), plan)(start), [slots[name] for name in order], context.limits.solutions
     )
     rows = by_creation(found, [slots[name] for name in order])
     return [{name: row[slot] for name, slot in slots.items()} for row in rows]

@@ -1,0 +1,324 @@
+"""The projection pipeline: from a target to a belief status, one stage after the other (Epistemic Model §55-68).
+
+What lives here: the stages, in the order in which they run. What must never live here: the text of an explanation
+(`explain`). Visibility is not a stage: a `Sight` gives nothing that may not be used, so hidden material takes part
+in nothing at all (KIP §30.4, §88.5).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from core.epistemic.case import Case, Doubt, Group, Judged, Material, Reason, Session, Side, Status
+from core.epistemic.policy import DISCOUNT
+from core.epistemic.provenance import Provenance, Root
+from core.epistemic.sight import Request, canonical_term_key
+from core.epistemic.trust import TrustClass, TrustScope, best
+from core.model.elements import Assertion, Proposition
+from core.model.ids import sort_key
+from core.state.indexes import assertions_key, subject_key
+
+# --- 2. semantic grounding, 3. conflict-set expansion
+
+
+def ground(case: Case) -> None:
+    """Find every Proposition that says what the target says, under any name a merge has joined (KIP §11.4)."""
+    wanted = canonical_term_key(case.sight, case.target.object)
+    for proposition in propositions_of(case):
+        if canonical_term_key(case.sight, proposition.object) == wanted:
+            case.propositions.append(proposition)
+    named = case.target.proposition
+    if named is not None and all(known.id != named for known in case.propositions):
+        element = case.sight.get(named)  # addressed by id, it need not be in ordinary recall
+        if isinstance(element, Proposition) and element.system.state != "purged":
+            case.propositions.append(element)
+
+
+def propositions_of(case: Case) -> Iterator[Proposition]:
+    """The active Propositions of the target's subject and predicate, under any name."""
+    return slot_propositions(case.session, case.target.subject, case.target.predicate_ref)
+
+
+def slot_propositions(session: Session, subject: str, predicate_ref: str) -> Iterator[Proposition]:
+    """The active Propositions of a subject, under any name, and a predicate, in order of creation."""
+    found = [
+        element
+        for alias in session.sight.aliases(subject)
+        for candidate in session.sight.find(subject_key(alias, predicate_ref))
+        if isinstance(element := session.sight.get(candidate), Proposition)
+        and element.system.state == "active"
+        and element.predicate_ref == predicate_ref
+    ]
+    found.sort(key=lambda element: sort_key(element.id))
+    return iter(found)
+
+
+def expand_conflicts(case: Case) -> None:
+    """Add what cannot be true beside the target: other values of a functional predicate (KIP §25.1)."""
+    if case.request.policy.expand_conflicts and case.sight.functional(case.target.predicate_ref):
+        own = {proposition.id for proposition in case.propositions}
+        case.rivals.extend(rival for rival in propositions_of(case) if rival.id not in own)
+
+
+def gather(case: Case) -> None:
+    """Judge every Assertion about the target and its rivals, each once in a query."""
+    for proposition in case.propositions:
+        case.judged.extend((judged, False) for judged in _judged_about(case.session, proposition))
+    for proposition in case.rivals:
+        case.judged.extend((judged, True) for judged in _judged_about(case.session, proposition))
+
+
+def _judged_about(session: Session, proposition: Proposition) -> Iterator[Judged]:
+    for found in session.sight.find(assertions_key(proposition.id)):
+        known = session.judged.get(found)
+        if known is None:
+            element = session.sight.get(found)
+            if not isinstance(element, Assertion) or element.proposition != proposition.id:
+                continue
+            known = session.judged[found] = judge(session, element)
+        yield known
+
+
+# --- 4. lifecycle, 5. time, 6. mode and context: each may say why an Assertion does not count
+
+
+def in_recall(assertion: Assertion, request: Request) -> Reason | None:  # noqa: ARG001 - one shape for all checks
+    """An archived or tombstoned record has left ordinary recall; that says nothing about its claim (KIP §60)."""
+    return None if assertion.system.state == "active" else "policy_excluded"
+
+
+def in_force(assertion: Assertion, request: Request) -> Reason | None:  # noqa: ARG001
+    """Retracted, superseded and expired claims are history (KIP §14)."""
+    return None if assertion.status == "active" else assertion.status
+
+
+def in_time(assertion: Assertion, request: Request) -> Reason | None:
+    """The claim must hold at the world time asked about: from inclusive, until exclusive, open where unsaid."""
+    valid = assertion.valid_time
+    after = valid.start is None or valid.start <= request.valid_at
+    before = valid.until is None or request.valid_at < valid.until
+    return None if after and before else "outside_valid_time"
+
+
+def in_mode(assertion: Assertion, request: Request) -> Reason | None:
+    """Suppositions and forecasts are not reports, unless they are what is asked for (KIP §26)."""
+    mode = assertion.mode
+    if mode in request.policy.modes or (mode == "hypothetical" and request.include_hypothetical):
+        return None
+    if mode == "hypothetical":
+        return "hypothetical_not_requested"
+    return "prediction_not_requested" if mode == "predicted" else "policy_excluded"
+
+
+def in_context(assertion: Assertion, request: Request) -> Reason | None:
+    """A claim bound to other contexts than the one asked about says nothing here (KIP §25.3)."""
+    if request.context is None or not assertion.context_refs:
+        return None
+    return None if request.context.intersection(assertion.context_refs) else "context_mismatch"
+
+
+CHECKS: Final[tuple[Callable[[Assertion, Request], Reason | None], ...]] = (
+    in_recall,
+    in_force,
+    in_time,
+    in_mode,
+    in_context,
+)
+
+
+# --- 7. provenance, 9. trust, 10. what one Assertion weighs
+
+
+def judge(session: Session, assertion: Assertion) -> Judged:
+    """One Assertion on its own: why it does not count, or what it rests on and what it weighs."""
+    request = session.request
+    for check in CHECKS:
+        reason = check(assertion, request)
+        if reason is not None:
+            return Judged(assertion, reason)
+    provenance = session.roots.behind(assertion)
+    if not provenance.roots:  # a circle of derivations rests on nothing (KIP §23.5)
+        return Judged(assertion, "provenance_required_but_missing", provenance)
+    trust = trust_of(session, assertion, provenance)
+    policy = request.policy
+    imported = assertion.mode == "imported" and trust != "trusted"
+    if trust == "untrusted" or (imported and policy.imported_needs_trust):
+        return Judged(assertion, "policy_excluded", provenance, trust)
+    weight = 0.0
+    if policy.method == "graded-independent-roots":
+        confidence = policy.unstated if assertion.confidence is None else assertion.confidence
+        weight = confidence * DISCOUNT[trust]
+        if imported:
+            weight = min(weight, policy.imported_at_most)
+    return Judged(assertion, None, provenance, trust, weight)
+
+
+def trust_of(session: Session, assertion: Assertion, provenance: Provenance) -> TrustClass:
+    """The trust of an Assertion: that of its best root, as far as who reports it is to be trusted (KIP §22)."""
+    origin = assertion.system.origin
+    reporter: list[tuple[TrustScope, str]] = [
+        ("actor", session.sight.canonical(assertion.asserted_by)),
+        ("origin", origin.principal),
+        ("channel", origin.channel),
+    ]
+    if origin.import_id is not None:
+        reporter.append(("import", origin.import_id))
+    trust = session.request.trust
+
+    def of(root: Root) -> TrustClass:
+        return trust.worst_said((*root.trust, *reporter), assertion.mode)
+
+    return best(of(root) for root in provenance.roots)
+
+
+# --- sides
+
+
+def take_sides(case: Case) -> None:
+    """Put each Assertion that counts on its side (KIP §13.4, §25.1).
+
+    Rejecting a rival supports nothing: not the other value, nor the opposite of a boolean (KIP §12.7).
+    """
+    for judged, rival in case.judged:
+        if judged.excluded is not None:
+            continue
+        stance = judged.assertion.stance
+        if rival:
+            if stance == "support":
+                case.material.append(Material(judged, "opposition", rival=True))
+        elif stance == "uncertain":
+            case.material.append(Material(judged, "uncertain"))
+        else:
+            case.material.append(Material(judged, "support" if stance == "support" else "opposition"))
+
+
+# --- 8. root groups
+
+
+def group_roots(case: Case) -> None:
+    """Collapse claims of one origin into one group on each side (KIP §23.1-23.4)."""
+    for side in case.groups:
+        members = [material.judged for material in case.material if material.side == side]
+        case.groups[side] = list(_groups(members))
+
+
+def _groups(members: list[Judged]) -> Iterator[Group]:
+    """The connected components of claims that share a key, in order of their first claim."""
+    leader: dict[str, int] = {}
+    parent = list(range(len(members)))
+
+    def find(place: int) -> int:
+        while parent[place] != place:
+            parent[place] = parent[parent[place]]
+            place = parent[place]
+        return place
+
+    for place, judged in enumerate(members):
+        for key in judged.keys:
+            other = find(leader.setdefault(key, place))
+            mine = find(place)
+            parent[max(mine, other)] = min(mine, other)
+    components: dict[int, list[Judged]] = {}
+    for place, judged in enumerate(members):
+        components.setdefault(find(place), []).append(judged)
+    for component in components.values():
+        roots = sorted(
+            {root.element for judged in component if judged.provenance for root in judged.provenance.roots},
+            key=sort_key,
+        )
+        yield Group(
+            label=roots[0],
+            roots=tuple(roots),
+            members=tuple(component),
+            trust=best(judged.trust for judged in component),
+            weight=max(judged.weight for judged in component),
+        )
+
+
+# --- 11. aggregation
+
+
+def aggregate(case: Case) -> None:
+    """Add up independent groups: each leaves open what the others left open, 1 - (1 - a)(1 - b) (KIP §27.3)."""
+    if case.request.policy.score_semantics is None:
+        return
+    sides: tuple[Side, ...] = ("support", "opposition")
+    for side in sides:
+        open_part = 1.0
+        for group in case.groups[side]:
+            open_part *= 1.0 - group.weight
+        case.scores[side] = round(1.0 - open_part, 6)
+
+
+# --- 12. uncertainty, 13. classification
+
+
+def classify(case: Case) -> None:
+    """Give the status by the policy's method (KIP §21.3-21.8)."""
+    case.status = METHODS[case.request.policy.method](case)
+
+
+def _by_presence(case: Case) -> Status:
+    """The portable policy: trusted roots decide, weaker material only makes it uncertain."""
+    support = any(group.strong for group in case.groups["support"])
+    opposition = any(group.strong for group in case.groups["opposition"])
+    if support and opposition:
+        return "contested"
+    if support or opposition:
+        return "accepted" if support else "rejected"
+    return "uncertain" if case.material else "insufficient"
+
+
+def _by_score(case: Case) -> Status:
+    policy = case.request.policy
+    support, opposition = case.scores["support"] or 0.0, case.scores["opposition"] or 0.0
+    if not case.material:
+        return "insufficient"
+    if support >= policy.accept and opposition < policy.material:
+        return "accepted"
+    if opposition >= policy.accept and support < policy.material:
+        return "rejected"
+    if support >= policy.material and opposition >= policy.material:
+        return "contested"
+    return "uncertain"
+
+
+METHODS: Final[dict[str, Callable[[Case], Status]]] = {
+    "root-presence": _by_presence,
+    "graded-independent-roots": _by_score,
+}
+
+
+def analyse_uncertainty(case: Case) -> None:
+    """Say why the belief is less than certain (Epistemic Model §139)."""
+    material = [item.judged for item in case.material]
+    groups = case.groups["support"] + case.groups["opposition"]
+    found: list[tuple[Doubt, bool]] = [
+        ("insufficient_evidence", case.status in {"insufficient", "uncertain"}),
+        ("conflicting_evidence", bool(case.groups["support"]) and bool(case.groups["opposition"])),
+        (
+            "low_source_trust",
+            bool(material) and all(item.trust in {"weak", "low_trust"} for item in material),
+        ),
+        ("missing_provenance", any(item.provenance and item.provenance.gaps for item in material)),
+        ("correlated_sources", any(len(group.members) > 1 for group in groups)),
+        (
+            "derived_only",
+            bool(material) and all(item.assertion.mode == "inferred" for item in material),
+        ),
+    ]
+    case.doubts = [doubt for doubt, holds in found if holds]
+
+
+STAGES: Final[tuple[Callable[[Case], None], ...]] = (
+    ground,
+    expand_conflicts,
+    gather,
+    take_sides,
+    group_roots,
+    aggregate,
+    classify,
+    analyse_uncertainty,
+)
+"""The pipeline. `gather` runs `CHECKS`, provenance and trust for each Assertion once; see `judge`."""
