@@ -96,6 +96,13 @@ def supersede(work: Work, clause: SupersedeAssertion) -> None:
     new = work.edit(work.target(clause.by), "supersede")
     if new.kind != "assertion" or new.id == old.id:
         raise NoemaError("SupersessionMismatch", "an Assertion is superseded by another Assertion")
+    actor = new.fields.get("asserted_by", getattr(new.base, "asserted_by", None))
+    if work.canonical(str(actor)) != work.canonical(found.asserted_by):
+        raise NoemaError(
+            "SupersessionMismatch",
+            "one actor's Assertion cannot supersede another's: disagreement is kept, not overwritten",
+            details={"old": old.id, "new": new.id},
+        )
     expect_state(_state(clause.expect_state), found.status, old.id)
     if new.id in found.superseded_by:
         return  # a retry: it is already so
@@ -105,13 +112,8 @@ def supersede(work: Work, clause: SupersedeAssertion) -> None:
         raise NoemaError(
             "SupersessionMismatch", "the newer Assertion is itself no longer active", details={"by": new.id}
         )
-    actor = new.fields.get("asserted_by", getattr(new.base, "asserted_by", None))
-    if work.canonical(str(actor)) != work.canonical(found.asserted_by):
-        raise NoemaError(
-            "SupersessionMismatch",
-            "one actor's Assertion cannot supersede another's: disagreement is kept, not overwritten",
-            details={"old": old.id, "new": new.id},
-        )
+    if "superseded_by" in old.appended and new.id not in old.appended["superseded_by"]:
+        raise NoemaError("DuplicateMutationTarget", "the statement supersedes one Assertion by two others")
     old.set_field("status", "superseded")
     old.append("superseded_by", new.id)
     new.append("supersedes", old.id)

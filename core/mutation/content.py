@@ -12,10 +12,19 @@ from typing import Any, Final
 from core.errors import NoemaError
 from core.language import ast
 from core.language.ast_kml import Content, StructuralAssignment, StructuralRemoval
-from core.model.elements import Json
+from core.model.elements import Activity, Json
 from core.mutation.edit import REMOVED, Edit
 from core.mutation.expressions import Reader
-from core.mutation.fields import CREATED, UPDATED, check_plane_member, refuse_created, refuse_updated
+from core.mutation.fields import (
+    CREATED,
+    UPDATED,
+    check_plane_member,
+    check_protected,
+    refuse_activity,
+    refuse_created,
+    refuse_updated,
+)
+from core.mutation.lifecycle import TERMINAL_ACTIVITY
 from core.mutation.structural import Addition, Removal
 from core.mutation.work import Work
 from core.schema.definitions import StructuralField
@@ -59,6 +68,9 @@ class ContentWriter:
 
     def _fields(self, fields: ast.Object) -> None:
         edit, base = self.edit, self.edit.base
+        if isinstance(base, Activity) and base.status in TERMINAL_ACTIVITY and fields.members:
+            check_protected(fields.members[0].name)
+            raise refuse_activity(base, fields.members[0].name)
         table = CREATED.get(edit.kind, {}) if base is None else UPDATED.get(edit.kind, {})
         for member in fields.members:
             check = table.get(member.name)

@@ -141,6 +141,12 @@ def write_stubs(work: Work) -> None:
     """Write the stubs of everything the statement purges, after all its other writes."""
     for element_id in work.purged:
         element = work.existing(element_id)
+        if work.edits[element_id].result():
+            raise NoemaError(
+                "DuplicateMutationTarget",
+                "the statement changes an element that it erases",
+                details={"element": element_id},
+            )
         if element.system.state == "purged":
             continue
         work.move(element_id, element.system.state, "purged")
