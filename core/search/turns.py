@@ -83,6 +83,7 @@ def rank(
     *,
     dated: Mapping[str, Collection[int]],
     favoured: Collection[int] = (),
+    light: Collection[str] = (),
     hidden: Callable[[str], bool],
 ) -> list[Ranked]:
     """The turns that have a term of the query, or stand beside one that has, best first.
@@ -93,6 +94,7 @@ def rank(
         terms: of the query, each once.
         dated: for each term that is a date's word, the positions of the turns said on such a date.
         favoured: positions of the turns of the only participant whom the query names.
+        light: terms that rank but do not count as held, such as names: being named answers nothing.
         hidden: whether the caller may not see an element.
     """
     count = len(turns.ids)
@@ -108,7 +110,8 @@ def rank(
         for place in dated.get(term, ()):
             times[place] = times.get(place, 0) + 1
         idf = inverse_frequency(count, len(times))
-        total += idf
+        counted = 0.0 if term in light else idf
+        total += counted
         beside: dict[int, int] = {}
         sessions: dict[int, int] = {}
         for place, often in times.items():
@@ -121,7 +124,7 @@ def rank(
         for place, often in beside.items():
             length = sum(turns.lengths[i] for i in turns.around(place))
             near[place] = near.get(place, 0.0) + near_idf * weight(often, length, 3 * average)
-            covered[place] = covered.get(place, 0.0) + idf
+            covered[place] = covered.get(place, 0.0) + counted
         session_idf = inverse_frequency(len(turns.starts), len(sessions))
         for number, often in sessions.items():
             earned = session_idf * weight(often, turns.session_lengths[number], session_average)

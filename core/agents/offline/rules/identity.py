@@ -9,7 +9,16 @@ from typing import Final
 from core.agents.offline.claims import SPEAKER, Claim, Finding, Mention, Retirement, Value
 from core.agents.offline.clauses import Clause
 from core.agents.offline.dates import MONTHS, When
-from core.agents.offline.rules.rule import BE, RELATIONS, Rule, expand, match_rules, pick_date, rule
+from core.agents.offline.rules.rule import (
+    BE,
+    RELATIONS,
+    Rule,
+    expand,
+    match_rules,
+    one_spelling,
+    pick_date,
+    rule,
+)
 from core.agents.offline.values import NO_PERSON, read_person, read_text, read_timezone
 from core.model.instants import Instant, to_datetime
 
@@ -185,4 +194,4 @@ def _relative(hit: re.Match[str]) -> Mention:
 
 
 def _label(text: str) -> str:
-    return " ".join(text.lower().replace("favorite", "favourite").split())
+    return one_spelling(text)

@@ -102,6 +102,20 @@ def expand(text: str) -> str:
     return text
 
 
+_SPELLINGS: Final = {
+    "favorite": "favourite",
+    "color": "colour",
+    "hometown": "home town",
+    "kids": "children",
+    "kid": "child",
+}
+
+
+def one_spelling(text: str) -> str:
+    """One spelling of the words that labels are made of: `"My favorite color"` -> `"my favourite colour"`."""
+    return " ".join(_SPELLINGS.get(word, word) for word in re.findall(r"[\w'-]+", text.lower()))
+
+
 def find_subjects(text: str) -> Iterator[tuple[Mention, str]]:
     """Who an expanded clause is about, with the words that follow."""
     first = _FIRST.match(text)

@@ -1,0 +1,99 @@
+"""Answers by extraction: what is believed, then what was said, each with its receipt. No word is invented.
+
+An answer says how uncertain it is, and says so when there is nothing. What decides that is `coverage`: the share
+of the question's telling words (by rarity, names left out) that a turn and its neighbours hold.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from core.agents.dialogue import Question
+from core.agents.offline.questions import Asked, read_asked
+from core.agents.offline.recollection import (
+    MAX_TURNS,
+    Line,
+    bears,
+    day,
+    hidden_ids,
+    recall_claims,
+    recall_commitments,
+    recall_turns,
+    turn_line,
+)
+from core.agents.vocabulary import FUNCTIONAL, predicate
+from core.model.instants import Instant
+from core.search.turns import Turns
+from core.state.view import View
+
+NOTHING: Final = "I have nothing on that."
+ENOUGH: Final = 0.3  # of a question's telling words, below which a turn is no answer
+CLOSE: Final = 0.4  # of the best turn's score, below which a turn only distracts
+QUOTED: Final = 5  # turns in the text; the others are citations only
+QUOTED_BESIDE: Final = 2  # turns in the text where claims answer already
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What recall answers. `cited` are the receipts in the order of their numbers in the text."""
+
+    text: str
+    found: bool
+    uncertainty: float
+    cited: tuple[Line, ...] = ()
+
+
+def answer(view: View, question: Question, turns: Turns, now: Instant) -> Answer:
+    """Answer a question from a state, as of `now` (ms)."""
+    asked = read_asked(view, question, now)
+    hidden = hidden_ids(view)
+    claims = [*recall_claims(view, asked, now), *recall_commitments(view, asked, now)]
+    ranked = recall_turns(view, asked, turns, hidden)[:MAX_TURNS]
+    least = ranked[0].score * CLOSE if ranked else 0.0
+    said = [
+        line
+        for turn in ranked
+        if turn.coverage >= ENOUGH
+        and turn.score >= least
+        and bears(view, asked, turns, turn.place)
+        and (line := turn_line(view, asked, turns, turn)) is not None
+    ]
+    if not claims and not said:
+        return Answer(NOTHING, found=False, uncertainty=1.0)
+    return Answer(
+        text=_text(claims, said),
+        found=True,
+        uncertainty=round(_uncertainty(asked, claims, said), 2),
+        cited=(*claims, *said),
+    )
+
+
+def _text(claims: list[Line], said: list[Line]) -> str:
+    """Claims as sentences, then the turns as quotations, numbered through."""
+    parts = []
+    for number, line in enumerate(claims, 1):
+        by = f"{line.speaker}, {day(line.at)}"
+        lead = "" if line.current or line.kind == "commitment" else "Earlier: "
+        parts.append(f"{lead}{line.text} (said by {by}) [{number}].")
+    quoted = said[: QUOTED_BESIDE if claims else QUOTED]
+    for number, line in enumerate(quoted, len(claims) + 1):
+        parts.append(f"{line.speaker}, {day(line.at)}: “{line.text}” [{number}]")
+    return "\n".join(parts)
+
+
+def _uncertainty(asked: Asked, claims: list[Line], said: list[Line]) -> float:
+    """0 sure to 1 guessing: by the claims' confidence, doubled doubt where they disagree; else by coverage."""
+    current = [line for line in claims if line.current]
+    if current:
+        doubt = 1 - max(line.confidence or 0.8 for line in current)
+        slots: dict[str, set[str]] = {}
+        for line in current:
+            if predicate(line.kind) in FUNCTIONAL and line.kind in asked.predicates:
+                slots.setdefault(line.kind, set()).add(line.text)
+        contested = (
+            any(len(values) > 1 for values in slots.values()) and len({line.speaker for line in current}) > 1
+        )
+        return 0.5 if contested else max(0.05, doubt)
+    best = max((line.sure for line in said), default=0.0)
+    return max(0.3, 1 - 0.7 * best)

@@ -1,0 +1,313 @@
+"""Recollection: what the record holds about a question, as lines with their receipts.
+
+What lives here: which claims, commitments and turns bear on a question, and how sure that is. What must never
+live here: how an answer is worded as a whole (`core.agents.offline.answers`). Nothing is written: reading never
+strengthens a memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from core.agents.dialogue import text_of
+from core.agents.offline.cues import ALSO, COMMITMENTS, CUES, RELATIONAL
+from core.agents.offline.questions import Asked
+from core.agents.offline.rules.rule import one_spelling
+from core.agents.vocabulary import COMMITMENT, COMMITTED_TO, DETAIL, FUNCTIONAL, local_name, predicate
+from core.model.elements import Assertion, Concept, Evidence, Proposition
+from core.model.instants import Instant, format_instant, parse_instant, to_datetime
+from core.model.literals import Literal, Ref, Term
+from core.search.text import words
+from core.search.turns import Ranked, Turns, rank
+from core.state.indexes import assertions_key, object_key, referrers_key, state_key, subject_key, type_key
+from core.state.view import View
+
+_GONE: Final = ("archived", "tombstoned", "merged", "purged")
+_COMMON: Final = frozenset(
+    words("favourite number of go-to")
+)  # of a label, what does not tell it from others
+MAX_CLAIMS: Final = 6
+MAX_TURNS: Final = 20
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One thing that bears on a question: what to say, and its receipt.
+
+    entity: the element that says it. source: the Evidence it rests on. sure: 0 to 1. current: it holds now.
+    """
+
+    text: str
+    entity: str
+    kind: str
+    speaker: str
+    at: Instant
+    source: str | None = None
+    confidence: float | None = None
+    sure: float = 0.0
+    current: bool = True
+
+
+def hidden_ids(view: View) -> frozenset[str]:
+    """Elements that recall does not see: archived, tombstoned, merged, purged."""
+    return frozenset(element for state in _GONE for element in view.find(state_key(state)))
+
+
+# --- claims
+
+
+def recall_claims(view: View, asked: Asked, now: Instant) -> list[Line]:
+    """What is claimed about those the question is about, for the predicates it asks for; current first."""
+    found: list[tuple[Line, bool]] = []
+    for person in asked.focus:
+        for about in _propositions(view, asked, person):
+            said = bool(set(words(_words(view, about.object))) & (set(asked.terms) - asked.names))
+            found += [(line, said) for line in _lines_of(view, asked, about, now)]
+    # "Does she like sushi?" wants sushi, where there is any; and what is only related must be named to count.
+    named = {line.kind for line, said in found if said and predicate(line.kind) not in FUNCTIONAL}
+    related = {other for kind in named for other in ALSO.get(kind, ())}
+    lines = [
+        line
+        for line, said in found
+        if said or (line.kind in asked.predicates | {"value"} and line.kind not in named | related)
+    ]
+    lines.sort(key=lambda line: (not line.current, -line.sure, -line.at))
+    unique = {(line.text, line.speaker): line for line in reversed(lines)}
+    return [line for line in lines if unique[line.text, line.speaker] is line][:MAX_CLAIMS]
+
+
+def _propositions(view: View, asked: Asked, person: Concept) -> Iterator[Proposition]:
+    """A person's Propositions of the predicates asked for, and of the details whose label the question has."""
+    wanted = asked.predicates.union(*(ALSO.get(name, ()) for name in asked.predicates))
+    for element in view.find(subject_key(person.id)):
+        about = view.get(element)
+        if isinstance(about, Proposition) and local_name(about.predicate_ref) in wanted:
+            yield about
+    terms = set(words(one_spelling(asked.text))) - asked.names
+    for element in view.find(referrers_key(person.id)):
+        detail = view.get(element)
+        if isinstance(detail, Concept) and detail.schema_ref == DETAIL:
+            label = set(words(str(detail.attributes.get("label", "")))) - _COMMON
+            if label and label <= terms:
+                found = (view.get(value) for value in view.find(subject_key(detail.id)))
+                yield from (about for about in found if isinstance(about, Proposition))
+    if not asked.predicates:  # "Who is Eve?"
+        for element in view.find(object_key(Ref(person.id))):
+            about = view.get(element)
+            if isinstance(about, Proposition) and local_name(about.predicate_ref) in RELATIONAL:
+                yield about
+
+
+def _lines_of(view: View, asked: Asked, about: Proposition, now: Instant) -> Iterator[Line]:
+    for element in view.find(assertions_key(about.id)):
+        claim = view.get(element)
+        if not isinstance(claim, Assertion) or claim.system.state != "active" or claim.status == "retracted":
+            continue
+        current = claim.status == "active" and (
+            claim.valid_time.until is None or claim.valid_time.until > now
+        )
+        if asked.when is not None:
+            first, last = _held(view, claim)
+            if first > asked.when.end or last <= asked.when.start:
+                continue
+        elif not current and not asked.past and claim.stance == "support" and claim.status != "active":
+            continue
+        yield _line(view, asked, about, claim, current=current)
+
+
+def _held(view: View, claim: Assertion) -> tuple[Instant, Instant]:
+    """From when until when the actor held a claim: its valid time, else what its successors say."""
+    first = claim.valid_time.start if claim.valid_time.start is not None else 0
+    ends = [claim.valid_time.until] if claim.valid_time.until is not None else []
+    for successor in claim.superseded_by:
+        later = view.get(successor)
+        if isinstance(later, Assertion):
+            ends.append(later.valid_time.start if later.valid_time.start is not None else later.asserted_at)
+    return first, min(ends, default=2**53)
+
+
+def _line(view: View, asked: Asked, about: Proposition, claim: Assertion, *, current: bool) -> Line:
+    cue = CUES[local_name(about.predicate_ref)] if local_name(about.predicate_ref) in CUES else CUES["value"]
+    form = cue.ended if claim.stance == "support" and not current else cue.holds
+    form = cue.denied if claim.stance == "reject" else form
+    text = form.format(s=_subject(view, about.subject), o=_words(view, about.object))
+    first, last = claim.valid_time.start, _held(view, claim)[1]
+    if not current and last < 2**53:
+        text += f" until {day(last)}"
+    elif first is not None:
+        text += f" since {day(first)}"
+    speaker = view.get(claim.asserted_by)
+    source = claim.evidence[0].evidence if claim.evidence else None
+    overlap = len(set(words(text)) & (set(asked.terms) - asked.names))
+    return Line(
+        text=text,
+        entity=claim.id,
+        kind=local_name(about.predicate_ref),
+        speaker=_name(speaker),
+        at=claim.asserted_at,
+        source=source,
+        confidence=claim.confidence,
+        sure=(claim.confidence or 0.5) + 0.05 * overlap,
+        current=current,
+    )
+
+
+def _subject(view: View, element: str) -> str:
+    """How a subject is spoken of: a Detail as its owner's (`Alice's favourite colour`)."""
+    found = view.get(element)
+    if isinstance(found, Concept) and found.schema_ref == DETAIL:
+        owner = next((view.get(ref.target) for ref in found.structural), None)
+        return f"{_name(owner)}'s {found.attributes.get('label', '')}"
+    return _name(found)
+
+
+def _words(view: View, term: Term) -> str:
+    return str(term.value) if isinstance(term, Literal) else _name(view.get(term.id))
+
+
+def _name(element: object) -> str:
+    return element.name or element.key or "somebody" if isinstance(element, Concept) else "somebody"
+
+
+def day(instant: Instant) -> str:
+    """A date as answers write it: `8 May 2023`."""
+    moment = to_datetime(max(min(instant, 253_402_214_400_000), -62_135_510_400_000))
+    return f"{moment.day} {moment:%B %Y}"
+
+
+# --- commitments
+
+
+def recall_commitments(view: View, asked: Asked, now: Instant) -> list[Line]:
+    """Open commitments, if the question asks for any: those it names first, then by when they are due."""
+    if COMMITMENTS.search(asked.text) is None:
+        return []
+    terms = set(asked.terms) - asked.names
+    found: list[tuple[int, Instant, Line]] = []
+    for element in view.find(type_key(COMMITMENT)):
+        made = view.get(element)
+        if (
+            not isinstance(made, Concept)
+            or made.system.state != "active"
+            or made.attributes.get("status") != "pending"
+        ):
+            continue
+        maker = next((view.get(ref.target) for ref in made.structural if ref.field == COMMITTED_TO), None)
+        if asked.named and not any(_is(maker, person) for person in asked.named):
+            continue
+        due = str(made.attributes.get("due_at") or "")
+        at = parse_instant(due) if due else 2**52
+        text = f"{_name(maker)} ({made.attributes.get('commitment_class')}): {made.attributes.get('summary')}"
+        text += f", due {day(at)}" if due else ""
+        said = parse_instant(str(made.attributes["created_at"]))
+        source = next((ref.target for ref in made.structural if ref.target.startswith("E-")), None)
+        overlap = len(terms & set(words(str(made.attributes.get("summary")))))
+        line = Line(text, made.id, "commitment", _name(maker), said, source, sure=0.8, current=at >= now)
+        found.append((-overlap, at if at >= now else at + 2**52, line))
+    best = [line for overlap, _, line in sorted(found, key=lambda row: row[:2])]
+    return best[:MAX_CLAIMS]
+
+
+def _is(element: object, person: Concept) -> bool:
+    return isinstance(element, Concept) and element.id == person.id
+
+
+# --- turns
+
+
+def recall_turns(view: View, asked: Asked, turns: Turns, hidden: frozenset[str]) -> list[Ranked]:
+    """The turns that bear on the question, best first."""
+    favoured: set[int] = set()
+    if len(asked.named) == 1:
+        position = turns.position
+        said = view.find(referrers_key(asked.named[0].id))
+        favoured = {position[element] for element in said if element in position}
+    return rank(
+        turns,
+        view,
+        asked.terms,
+        dated=_dated(view, asked, turns),
+        favoured=favoured,
+        light=asked.names,
+        hidden=hidden.__contains__,
+    )
+
+
+def _dated(view: View, asked: Asked, turns: Turns) -> dict[str, list[int]]:
+    """For each month and year in the question, the turns of the sessions of that time."""
+    dated: dict[str, list[int]] = {}
+    if not asked.months and not asked.years:
+        return dated
+    for session, start in enumerate(turns.starts):
+        first = view.get(turns.ids[start])
+        if not isinstance(first, Evidence) or first.observed_at is None:
+            continue
+        moment = to_datetime(first.observed_at)
+        terms = words(f"{moment:%B}") if moment.month in asked.months else []
+        terms += [str(moment.year)] if moment.year in asked.years else []
+        for term in terms:
+            dated.setdefault(term, []).extend(range(*turns.bounds(session)))
+    return dated
+
+
+def bears(view: View, asked: Asked, turns: Turns, place: int) -> bool:
+    """Whether a turn itself has a telling word of the question, or answers a question that has one."""
+    wanted = set(asked.terms) - asked.names
+    if wanted & set(words(_said(view, turns, place))):
+        return True
+    before = place - 1
+    if before not in turns.around(place):
+        return False
+    text = _said(view, turns, before)
+    return text.rstrip().endswith(("?", "？")) and bool(wanted & set(words(text)))
+
+
+def _said(view: View, turns: Turns, place: int) -> str:
+    evidence = view.get(turns.ids[place])
+    return text_of(evidence.payload.inline) if isinstance(evidence, Evidence) else ""
+
+
+def turn_line(view: View, asked: Asked, turns: Turns, turn: Ranked) -> Line | None:
+    """A turn as a line: its sentence that fits best, who said it and when."""
+    evidence = view.get(turns.ids[turn.place])
+    if not isinstance(evidence, Evidence):
+        return None
+    speaker = next((view.get(source) for source in evidence.source), None)
+    return Line(
+        text=best_passage(text_of(evidence.payload.inline), asked.terms),
+        entity=evidence.id,
+        kind=evidence.evidence_class,
+        speaker=_name(speaker),
+        at=evidence.observed_at or evidence.system.created_at,
+        source=evidence.id,
+        sure=turn.coverage,
+    )
+
+
+_PASSAGE: Final = 320  # characters
+
+
+def best_passage(text: str, terms: tuple[str, ...]) -> str:
+    """The part of a text that holds most of the terms, at most `_PASSAGE` characters, cut between words."""
+    flat = " ".join(text.split())
+    if len(flat) <= _PASSAGE:
+        return flat
+    wanted = set(terms)
+    best, best_score = 0, -1
+    for start in range(0, len(flat) - _PASSAGE // 2, _PASSAGE // 4):
+        score = len(wanted & set(words(flat[start : start + _PASSAGE])))
+        if score > best_score:
+            best, best_score = start, score
+    piece = flat[best : best + _PASSAGE]
+    if best:
+        piece = "…" + piece.partition(" ")[2] if " " in piece[:40] else "…" + piece
+    if best + _PASSAGE < len(flat):
+        piece = (piece.rpartition(" ")[0] if " " in piece[-40:] else piece) + "…"
+    return piece
+
+
+def wire_time(instant: Instant) -> str:
+    """An instant as citations carry it."""
+    return format_instant(instant)

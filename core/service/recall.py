@@ -1,0 +1,178 @@
+"""Recall: questions answered from a space, by extraction, with receipts; and probes.
+
+What lives here: loading the state, the cached order of turns, and the record of what was asked. What must never
+live here: what bears on a question (`core.agents.offline`). A recall never writes the log; it leaves one row in
+the collection `recall`, which expires (contract §3).
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from core.agents.dialogue import Question, check_query, read_question, text_of
+from core.agents.offline import MODEL
+from core.agents.offline.answers import Answer, answer
+from core.agents.offline.recollection import Line, best_passage, hidden_ids
+from core.agents.vocabulary import local_name
+from core.model.elements import AnyElement, Concept, Evidence, Proposition
+from core.model.ids import kind_of
+from core.model.instants import format_instant
+from core.model.literals import Literal
+from core.ports import Clock, Row
+from core.protocol import http_types as wire
+from core.search.bm25 import search
+from core.search.text import words
+from core.search.turns import NO_TURNS, Turns
+from core.service.conversations import Conversations
+from core.service.spaces import Spaces
+from core.service.values import Caller
+from core.state.indexes import kind_key
+from core.state.space import SpaceState
+
+MAX_PROBE: Final = 100
+_KEPT_SPACES: Final = 16  # whose turn order stays in memory
+
+
+class Recall:
+    """Answers questions. Safe to share between threads."""
+
+    def __init__(self, clock: Clock, spaces: Spaces, conversations: Conversations) -> None:
+        self._clock = clock
+        self._spaces = spaces
+        self._conversations = conversations
+        self._orders = TurnOrders()
+
+    def recall(self, caller: Caller, space_id: str, body: wire.RecallInput) -> wire.AgentOutput:
+        """Answer a question in prose.
+
+        Raises:
+            NoemaError: `InvalidInput`, `PayloadTooLarge`, `NotImplementedYet` for a budget,
+                `NotFoundOrNotVisible`, `ServiceUnavailable`.
+        """
+        question = read_question(body)
+        found = self._answer(space_id, question)
+        number = self._note(caller, space_id, question, found)
+        return wire.AgentOutput(content=found.text, conversation=number, model=MODEL)
+
+    def recall_structured(self, caller: Caller, space_id: str, body: wire.RecallInput) -> wire.RecallOutput:
+        """Answer a question with its citations.
+
+        Raises:
+            NoemaError: as `recall`.
+        """
+        question = read_question(body)
+        found = self._answer(space_id, question)
+        number = self._note(caller, space_id, question, found)
+        return wire.RecallOutput(
+            answer=found.text,
+            found=found.found,
+            uncertainty=found.uncertainty,
+            memories=tuple(_citation(line) for line in found.cited),
+            conversation=number,
+            usage=wire.Usage(),
+            model=MODEL,
+        )
+
+    def probe(self, space_id: str, body: wire.ProbeInput) -> wire.ProbeOutput:
+        """Whether anything visible has a word of the query, without answering.
+
+        Nothing is cut off while searching, so a miss is exhaustive. `search_exhaustive` is false where there are
+        more hits than the limit shows.
+
+        Raises:
+            NoemaError: `InvalidInput`, `PayloadTooLarge`, `NotFoundOrNotVisible`, `ServiceUnavailable`.
+        """
+        terms = words(check_query(body.query))
+        limit = max(1, min(MAX_PROBE, body.limit))
+        state = self._spaces.load(space_id)
+        hidden = hidden_ids(state)
+        hits = [
+            hit
+            for hit in search(state, terms, lambda element: element not in hidden)
+            if _is_memory(state, hit.id)
+        ]
+        shown = (state.get(hit.id) for hit in hits[:limit])
+        return wire.ProbeOutput(
+            found=bool(hits),
+            negative_cached=False,
+            search_exhaustive=len(hits) <= limit,
+            hits=tuple(_hit(element, terms) for element in shown if element is not None),
+        )
+
+    def _answer(self, space_id: str, question: Question) -> Answer:
+        state = self._spaces.load(space_id)
+        return answer(state, question, self._orders.of(state), self._clock.now())
+
+    def _note(self, caller: Caller, space_id: str, question: Question, found: Answer) -> int:
+        """Keep the question and its answer as a conversation of the collection `recall`."""
+        row: Row = {"status": "completed", "answer": found.text}
+        return self._conversations.note(caller, space_id, "recall", msgspec.to_builtins(question), row)
+
+
+class TurnOrders:
+    """The order of turns of recently asked spaces, carried on from one state to the next."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._kept: OrderedDict[tuple[str, str], tuple[int, Turns]] = OrderedDict()
+
+    def of(self, state: SpaceState) -> Turns:
+        """The turns of a state. A later state only adds turns, unless something was erased: then anew."""
+        key = (state.meta.space_id, state.meta.instance)
+        ids: Sequence[str] = state.find(kind_key("evidence"))
+        with self._lock:
+            ver, turns = self._kept.get(key, (0, NO_TURNS))
+        grown = ver <= state.ver and len(turns.ids) <= len(ids)
+        if not grown or (turns.ids and ids[len(turns.ids) - 1] != turns.ids[-1]):
+            turns = NO_TURNS
+        turns = turns.extend(ids, state)
+        with self._lock:
+            self._kept[key] = (state.ver, turns)
+            self._kept.move_to_end(key)
+            while len(self._kept) > _KEPT_SPACES:
+                self._kept.popitem(last=False)
+        return turns
+
+
+def _citation(line: Line) -> wire.Memory:
+    return wire.Memory(
+        entity=line.entity,
+        type=line.kind,
+        name=f"{line.speaker}: {line.text}",
+        confidence=line.confidence,
+        source=line.source,
+        created_at=format_instant(line.at),
+    )
+
+
+def _is_memory(state: SpaceState, element: str) -> bool:
+    """Whether a hit is a memory rather than plumbing: what is only found through others is left out."""
+    return kind_of(element) in ("concept", "evidence", "proposition") and state.get(element) is not None
+
+
+def _hit(element: AnyElement, terms: list[str]) -> wire.Memory:
+    """A probe's hit in the citation's shape."""
+    text, kind = "", kind_of(element.id)
+    source = None
+    at = element.system.created_at
+    if isinstance(element, Evidence):
+        text, kind_name = best_passage(text_of(element.payload.inline), tuple(terms)), element.evidence_class
+        at = element.observed_at or at
+        source = next(iter(element.source), None)
+    elif isinstance(element, Concept):
+        text, kind_name = (
+            element.name or str(element.attributes.get("summary", "")),
+            local_name(element.schema_ref),
+        )
+    elif isinstance(element, Proposition) and isinstance(element.object, Literal):
+        text, kind_name = str(element.object.value), local_name(element.predicate_ref)
+    else:
+        kind_name = kind
+    return wire.Memory(
+        entity=element.id, type=kind_name, name=text or None, source=source, created_at=format_instant(at)
+    )
