@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from core.service.forgetting import Forgetting
     from core.service.formation import Formation
     from core.service.leases import Leases
+    from core.service.recall import Recall
     from core.service.spaces import Spaces
     from core.service.tokens import SpaceTokens
     from core.service.upkeep import Upkeep
@@ -165,6 +166,13 @@ class Services:
             leases=self.leases,
             conversations=self.conversations,
         )
+
+    @cached_property
+    def recall(self) -> Recall:
+        """Questions and probes."""
+        from core.service.recall import Recall
+
+        return Recall(self.clock, self.spaces, self.conversations)
 
 
 @lru_cache(maxsize=1)

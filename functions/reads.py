@@ -1,4 +1,7 @@
-"""The function that reads: service documents, a space's info, conversations, recall. It needs no right to write."""
+"""The function that reads: service documents, a space's info, conversations, recall.
+
+It writes one kind of row: a recall leaves a record of what was asked and answered. It never writes memory.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,17 @@ from typing import Any, Final
 
 from core.errors import NoemaError
 from core.protocol.http_types import (
+    AgentOutput,
     Conversation,
     ConversationDelta,
     ConversationQuery,
     DeltaQuery,
     FormationStatus,
     ListQuery,
+    ProbeInput,
+    ProbeOutput,
+    RecallInput,
+    RecallOutput,
     ServiceInfo,
     SpaceInfo,
 )
@@ -95,6 +103,31 @@ ROUTES: Final[Routes] = {
         call=lambda found, call: found.admin.formation_status(call.space),
         response=FormationStatus,
         labelled=True,
+    ),
+    "recall": Route(
+        admit="public",
+        summary="Answer a question from the memory, in prose.",
+        call=lambda found, call: found.recall.recall(call.caller, call.space, call.body),
+        body=RecallInput,
+        response=AgentOutput,
+        text_in="query",
+        text_out="content",
+    ),
+    "recall_structured": Route(
+        admit="public",
+        summary="Answer a question from the memory, with citations.",
+        call=lambda found, call: found.recall.recall_structured(call.caller, call.space, call.body),
+        body=RecallInput,
+        response=RecallOutput,
+        text_in="query",
+        text_out="answer",
+    ),
+    "probe": Route(
+        admit="public",
+        summary="Look whether there is anything on a subject, without answering.",
+        call=lambda found, call: found.recall.probe(call.space, call.body),
+        body=ProbeInput,
+        response=ProbeOutput,
     ),
     "list_conversations": Route(
         admit="read",

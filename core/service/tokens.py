@@ -39,6 +39,7 @@ from core.protocol.http_types import AddSpaceTokenInput, RevokeSpaceTokenInput, 
 from core.service.faults import reading
 from core.service.values import Caller, Scope
 from core.storage import layout
+from core.storage.head import ENDS
 
 PREFIX: Final = "ST"
 SECRET_BYTES: Final = 32
@@ -179,7 +180,7 @@ class SpaceTokens:
 
     def _check_space(self, pk: str) -> None:
         head = self._table.get(pk, layout.HEAD)
-        if head is None or head.get("state") == "deleted":
+        if head is None or head.get("state") == "deleted" or head.get(ENDS):
             raise NoemaError("NotFoundOrNotVisible", "there is no such space")
 
     def _by_name(self, pk: str, name: str | None) -> tuple[str, str] | None:

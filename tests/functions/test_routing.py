@@ -171,6 +171,9 @@ def test_a_bug_is_told_by_its_id_alone(log: list[dict[str, Any]]) -> None:
     assert answer.json["error"]["data"]["details"] == {"request_id": "mine-1"}
     bug = next(line for line in log if line["message"] == "bug")
     assert bug["request_id"] == "mine-1"
+    assert bug["error"] == "RuntimeError"
+    assert "info" in bug["places"][-1]
+    assert "secret" not in json.dumps(log)  # an exception may quote somebody's memory
 
 
 def test_settings_that_cannot_be_used_are_a_500_with_a_log_line(log: list[dict[str, Any]]) -> None:
@@ -198,9 +201,11 @@ def log() -> Any:
         def emit(self, record: logging.LogRecord) -> None:
             lines.append(json.loads(logger().registered_formatter.format(record)))
 
-    handler = Keep()
+    handler, level = Keep(), logger().level
     logger().addHandler(handler)
+    logger().setLevel("INFO")
     yield lines
+    logger().setLevel(level)
     logger().removeHandler(handler)
 
 
