@@ -68,7 +68,9 @@ def _equal(left: Any, right: Any) -> bool:
 
 
 def _sorted(value: Any) -> Any:
-    return sorted(value, key=lambda item: json.dumps(item, sort_keys=True)) if isinstance(value, list) else value
+    return (
+        sorted(value, key=lambda item: json.dumps(item, sort_keys=True)) if isinstance(value, list) else value
+    )
 
 
 def normalized(value: Any, seen: dict[str, str] | None = None) -> Any:

@@ -32,7 +32,9 @@ OWNER = Principal("owner")
 class World:
     """One space. `states[i]` is the space after log version `i + 1`; every commit takes a second."""
 
-    def __init__(self, space_id: str = "test", *, packages: Iterable[dict[str, Any]] = (), only: bool = False) -> None:
+    def __init__(
+        self, space_id: str = "test", *, packages: Iterable[dict[str, Any]] = (), only: bool = False
+    ) -> None:
         meta = SpaceMeta(
             space_id=space_id,
             instance="i1",
@@ -60,7 +62,13 @@ class World:
         """The newest state."""
         return self.states[-1]
 
-    def activate(self, artifacts: Iterable[dict[str, Any]], *, only: bool = False, aliases: dict[str, str] | None = None) -> None:
+    def activate(
+        self,
+        artifacts: Iterable[dict[str, Any]],
+        *,
+        only: bool = False,
+        aliases: dict[str, str] | None = None,
+    ) -> None:
         """Install and activate packages, as a host does; `only` puts all others out of force."""
         meta = self.state.meta
         refs = [] if only else list(meta.schema.packages)
@@ -85,7 +93,9 @@ class World:
 
     # --- speaking
 
-    def send(self, request: dict[str, Any], *, principal: Principal = OWNER, readonly: bool = False) -> dict[str, Any]:
+    def send(
+        self, request: dict[str, Any], *, principal: Principal = OWNER, readonly: bool = False
+    ) -> dict[str, Any]:
         """The response to a request given as JSON; its commits are appended to the log."""
         try:
             checked = read_request(request)
@@ -98,7 +108,10 @@ class World:
         for delta in outcome.deltas:
             self._append(delta)
         for item in outcome.retained:
-            self.retained[item.retry.scope, item.retry.key] = {"digest": item.retry.digest, "outcome": item.outcome}
+            self.retained[item.retry.scope, item.retry.key] = {
+                "digest": item.retry.digest,
+                "outcome": item.outcome,
+            }
         assert outcome.response is not None
         return json_of(outcome.response)
 
@@ -106,7 +119,9 @@ class World:
         """What a request comes to, with every need answered and nothing appended."""
         given = Given()
         while True:
-            context = Context(principal=principal, now=self.now, readonly=readonly, secret=b"test-secret", given=given)
+            context = Context(
+                principal=principal, now=self.now, readonly=readonly, secret=b"test-secret", given=given
+            )
             outcome = execute(self.state, checked, context)
             if outcome.need is None:
                 return outcome
@@ -143,7 +158,9 @@ class World:
         if isinstance(need, RetainedOutcome):
             return self.retained.get((need.scope, need.key))
         assert isinstance(need, Artifact)
-        return self.artifacts.get(need.handle) or NoemaError("ArtifactUnavailable", "there is no such artifact")
+        return self.artifacts.get(need.handle) or NoemaError(
+            "ArtifactUnavailable", "there is no such artifact"
+        )
 
     def _state_at(self, need: Coordinate) -> SpaceState | NoemaError:
         if need.tx is not None:

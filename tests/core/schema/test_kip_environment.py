@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 
 import pytest
 
@@ -48,7 +49,10 @@ def test_an_ambiguous_name_is_refused_and_the_exact_reference_is_not(meta):
         env.predicate("status")
 
     assert caught.value.code == "SchemaSymbolAmbiguous"
-    assert caught.value.details["candidates"] == [f"{CORE_REF}/project_status", f"{SECOND_REF}/service_status"]
+    assert caught.value.details["candidates"] == [
+        f"{CORE_REF}/project_status",
+        f"{SECOND_REF}/service_status",
+    ]
     assert env.predicate(f"{SECOND_REF}/service_status").functional
 
 
@@ -93,7 +97,9 @@ def test_a_dependency_must_be_active_with_the_same_content(meta):
     """A package is activated only together with exactly what it depends on."""
     changed = copy.deepcopy(package(SECONDARY))
     changed["manifest"].update(version="1.0.1", package_ref="kip://test/secondary@1.0.1")
-    changed["definitions"]["predicates"]["service_status"]["ref"] = "kip://test/secondary@1.0.1/service_status"
+    changed["definitions"]["predicates"]["service_status"]["ref"] = (
+        "kip://test/secondary@1.0.1/service_status"
+    )
     changed["aliases"]["predicates"] = {}
     changed["dependencies"][0]["digest"] = "sha256:" + "0" * 64
     del changed["integrity"]
@@ -128,8 +134,8 @@ def test_activation_moves_the_environment_version_and_unknown_packages_are_refus
 def test_two_versions_of_a_package_make_their_names_ambiguous(meta):
     """Side by side, two versions of one symbol need the space's choice; stored references stay readable."""
     newer = copy.deepcopy(package(CORE_DOMAIN))
-    text = __import__("json").dumps(newer).replace("core-domain@1.0.0", "core-domain@1.1.0")
-    newer = __import__("json").loads(text)
+    text = json.dumps(newer).replace("core-domain@1.0.0", "core-domain@1.1.0")
+    newer = json.loads(text)
     newer["manifest"]["version"] = "1.1.0"
     del newer["integrity"]
     both = install_package(meta, newer)
@@ -143,7 +149,10 @@ def test_two_versions_of_a_package_make_their_names_ambiguous(meta):
 
 def test_each_space_has_its_own_environment(meta):
     """What one space activates is not active in another."""
-    one, other = environment_of(set_active_packages(meta, [CORE_REF])), environment_of(World("other").state.meta)
+    one, other = (
+        environment_of(set_active_packages(meta, [CORE_REF])),
+        environment_of(World("other").state.meta),
+    )
 
     assert one.type("Project").ref == f"{CORE_REF}/Project"
     assert code_of(other.type, "Project") == "SchemaSymbolNotFound"

@@ -94,11 +94,13 @@ def test_a_malformed_package_is_refused_with_the_place(change, at):
 
 def test_a_minimal_package_is_enough():
     """Omitted members mean: open attributes, no restriction, no aliases, no dependencies."""
-    found = load_package({
-        "format": "KIP-Schema-Package",
-        "manifest": {"package_id": "kip://acme/x", "version": "1.0.0"},
-        "definitions": {"concept_types": {"Thing": {}}, "predicates": {"near": {"functional": True}}},
-    })
+    found = load_package(
+        {
+            "format": "KIP-Schema-Package",
+            "manifest": {"package_id": "kip://acme/x", "version": "1.0.0"},
+            "definitions": {"concept_types": {"Thing": {}}, "predicates": {"near": {"functional": True}}},
+        }
+    )
 
     assert found.ref == "kip://acme/x@1.0.0"
     assert found.types["Thing"].open
@@ -110,7 +112,13 @@ def test_references_are_exact_or_nothing():
     """A symbol reference has a path, a whole version and one symbol."""
     assert split_ref("kip://a/b@1.0.0/Name") == ("kip://a/b@1.0.0", "Name")
     assert is_package_ref("kip://a-1/b@10.2.3")
-    for text in ("kip://a/b/Name", "kip://a@1.0/Name", "kip://A@1.0.0/Name", "kip://a@^1.0.0/Name", "a@1.0.0/N"):
+    for text in (
+        "kip://a/b/Name",
+        "kip://a@1.0/Name",
+        "kip://A@1.0.0/Name",
+        "kip://a@^1.0.0/Name",
+        "a@1.0.0/N",
+    ):
         assert split_ref(text) is None
 
 
