@@ -22,7 +22,7 @@ from core.epistemic.trust import TrustScope
 from core.errors import NoemaError
 from core.model.elements import Activity, AnyElement, Assertion, Evidence
 from core.model.ids import is_element_id, kind_of
-from core.state.indexes import referrers_key
+from core.state.indexes import made_key
 
 # Kinds of Evidence where equal bytes are one thing: the artifact is what was seen, not the seeing (KIP §15.4).
 _ARTIFACTS: Final = frozenset({"document", "web_resource", "external_assertion"})
@@ -72,17 +72,18 @@ class Roots:
         roots: list[Root] = []
         gaps, resting = False, False
         for found in order:  # grows while it is walked
-            element = self.sight.get(found)
+            element = assertion if found == assertion.id else self.sight.get(found)
             if element is None:
                 gaps = True
                 continue
-            resting = resting or element.id != assertion.id
+            resting = resting or element is not assertion
             above = self.upstream(element)
-            for upper in above:
-                if upper not in seen:
-                    seen.add(upper)
-                    order.append(upper)
-            if not above and element.id != assertion.id:
+            if above:
+                for upper in above:
+                    if upper not in seen:
+                        seen.add(upper)
+                        order.append(upper)
+            elif element is not assertion:
                 gaps = gaps or element.system.state == "purged"
                 roots.append(self._root(element, assertion))
         if not resting:
@@ -101,7 +102,7 @@ class Roots:
                     hint="Ask about fewer claims, or at a world time that fewer of them cover.",
                     details={"limit": self._limit},
                 )
-            known = tuple(dict.fromkeys(self._upstream(element)))
+            known = tuple(self._upstream(element))
             self._known[element.id] = known
         return known
 
@@ -116,8 +117,9 @@ class Roots:
         elif isinstance(element, Activity):
             yield from filter(_carries, element.inputs)
             return
-        for found in self.sight.find(referrers_key(element.id)):
-            if found[0] == "X":
+        key = made_key(element.id)
+        if self.sight.count(key):
+            for found in self.sight.find(key):
                 maker = self.sight.get(found)
                 if isinstance(maker, Activity) and element.id in maker.outputs:
                     yield from filter(_carries, maker.inputs)

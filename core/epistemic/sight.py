@@ -29,6 +29,9 @@ class Sight(Protocol):
     def find(self, key: str) -> Sequence[str]:
         """Ids under an index key, to be looked at one by one."""
 
+    def count(self, key: str) -> int:
+        """About how many ids stand under a key, never too few; cheaper than `find`."""
+
     def readable(self, element: AnyElement) -> bool:
         """Whether an element that is used may also be named in the answer."""
 

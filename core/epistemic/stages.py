@@ -156,6 +156,8 @@ def judge(session: Session, assertion: Assertion) -> Judged:
 
 def trust_of(session: Session, assertion: Assertion, provenance: Provenance) -> TrustClass:
     """The trust of an Assertion: that of its best root, as far as who reports it is to be trusted (KIP §22)."""
+    if session.request.trust.silent:
+        return session.request.trust.default
     origin = assertion.system.origin
     reporter: list[tuple[TrustScope, str]] = [
         ("actor", session.sight.canonical(assertion.asserted_by)),

@@ -17,6 +17,7 @@ TrustScope = Literal["actor", "source", "origin", "channel", "import", "tool"]
 CLASSES: Final[tuple[TrustClass, ...]] = ("trusted", "unknown", "weak", "low_trust", "untrusted")
 """Best first."""
 
+_RANK: Final = {name: rank for rank, name in enumerate(CLASSES)}
 _WORST_FIRST: Final[tuple[TrustClass, ...]] = ("untrusted", "low_trust", "weak", "trusted")
 
 
@@ -48,6 +49,7 @@ class Trust:
 
     def __init__(self, state: TrustState, purpose: str | None) -> None:
         self.default = state.default
+        self.silent = not state.records  # nothing is said of anybody
         self._found: dict[tuple[str, str], list[TrustRecord]] = {}
         for record in state.records:
             if record.purpose is None or record.purpose == purpose:
@@ -59,8 +61,6 @@ class Trust:
         Where nothing is said, nothing is known, and the space's default holds. So naming one trusted source makes
         what it says trusted, unless something on the way is said to be worse.
         """
-        if not self._found:
-            return self.default
         said = {
             record.trust
             for subject in subjects
@@ -72,5 +72,8 @@ class Trust:
 
 def best(classes: Iterable[TrustClass]) -> TrustClass:
     """The most trusting of some classes; `untrusted` of none."""
-    said = set(classes)
-    return next((name for name in CLASSES if name in said), "untrusted")
+    found: TrustClass = "untrusted"
+    for name in classes:
+        if _RANK[name] < _RANK[found]:
+            found = name
+    return found

@@ -119,6 +119,7 @@ class _Sight:
         self.canonical = world.canonical
         self.aliases = world.aliases
         self.find = world.find
+        self.count = world.view.count
 
     def get(self, element_id: str) -> AnyElement | None:
         if self._usable is None:

@@ -35,6 +35,7 @@ class World:
         self._visible = context.visible
         self._left = context.limits.rows_examined
         self._until_check = 1
+        self._canonical: dict[str, str] = {}
 
     # --- what exists for the caller
 
@@ -78,15 +79,16 @@ class World:
 
     def canonical(self, element_id: str) -> str:
         """The id a Concept resolves to after merges (KIP §11.1); any other id is itself."""
-        if not is_element_id(element_id) or kind_of(element_id) != "concept":
-            return element_id
-        seen = element_id
-        for _ in range(self.context.limits.path_hops):
-            found = self.view.get(seen)
-            if not isinstance(found, Concept) or found.merged_into is None:
-                break
-            seen = found.merged_into
-        return seen
+        known = self._canonical.get(element_id)
+        if known is None:
+            known = element_id
+            while is_element_id(known) and kind_of(known) == "concept":  # merges never form a circle (KIP §11.1)
+                found = self.view.get(known)
+                if not isinstance(found, Concept) or found.merged_into is None:
+                    break
+                known = found.merged_into
+            self._canonical[element_id] = known
+        return known
 
     def aliases(self, element_id: str) -> list[str]:
         """Every id that resolves to the same Concept as this one, itself included, the survivor first."""

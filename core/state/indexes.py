@@ -102,6 +102,11 @@ def referrers_key(target: str) -> str:
     return f"r{target}"
 
 
+def made_key(target: str) -> str:
+    """Activities that have `target` among their outputs; provenance goes this way (KIP §16.5)."""
+    return f"m{target}"
+
+
 def facet_key(facet_ref: str) -> str:
     """Elements that carry a facet."""
     return f"f{facet_ref}"
@@ -159,6 +164,7 @@ def _own_entries(element: AnyElement) -> Iterator[str]:
         yield class_key("evidence", element.evidence_class)
     else:
         yield class_key("activity", element.activity_class)
+        yield from (made_key(target) for target in element.outputs)
 
 
 def entries(element: AnyElement, kind: Kind) -> frozenset[str]:
