@@ -17,7 +17,7 @@ from core.ports import Check, Put, Row, TooLarge, Update, When, Write
 from core.service.values import Committed, Fence, Idempotency, Proposal
 from core.state.space import SpaceState
 from core.storage.codec import decode_json, encode_delta, encode_json
-from core.storage.head import Head, epoch_attribute, row_of
+from core.storage.head import SWEPT, Head, epoch_attribute, row_of
 from core.storage.invariants import check, check_chain, check_delta, check_rows
 from core.storage.layout import DIRECTORY_PK, HEAD, delta_key, delta_sk, idempotency_sk, space_pk
 from core.storage.log import GENESIS_CHAIN, INLINE_BYTES, LogRow, digest_of, next_chain
@@ -78,7 +78,7 @@ def prepare(
         state: what was decided on.
         proposal: what was decided.
         chance: `CHANCE_BYTES` fresh random bytes.
-        now: the time (ms), for the expiry of the idempotency row.
+        now: the time (ms) before anything is uploaded; also for the expiry of the idempotency row.
         expired: the idempotency row to replace, where an old one of the same key is over its time.
 
     Raises:
@@ -101,7 +101,8 @@ def prepare(
         check_delta(state, delta)
         entry, upload = _entry(ticket.space_id, before, delta, chance)
         writes.append(Put(ticket.pk, delta_sk(delta.ver), log_row(entry), When(absent=True)))
-        writes += _move_head(ticket, before, state, proposal, entry)
+        uploaded = None if upload is None else now
+        writes += _move_head(ticket, before, state, proposal, entry, uploaded=uploaded)
     elif before is not None and (writes or proposal.head or ticket.idempotency is not None):
         writes.append(_hold_head(ticket, before, proposal.head))
     if ticket.idempotency is not None:
@@ -113,12 +114,19 @@ def prepare(
     return Attempt(committed.ver, before, nonce, tuple(writes), committed, delta is not None, upload)
 
 
-def as_seen(before: Head, fence: Fence | None) -> When:
-    """The condition that HEAD stands as it was read, and that the lease is still the same."""
+def as_seen(before: Head, fence: Fence | None, *, uploaded: Instant | None = None) -> When:
+    """The condition that HEAD stands as it was read and the lease is still the same.
+
+    And that what was uploaded since `uploaded` cannot have been collected, however long the writer slept.
+    """
     equals: Row = {"ver": before.ver, "pgen": before.pgen, "state": "active"}
     if fence is not None:
         equals[epoch_attribute(fence.role)] = fence.epoch
-    return When(equals=equals)
+    return When(equals=equals, below=_not_swept(uploaded))
+
+
+def _not_swept(uploaded: Instant | None) -> dict[str, int]:
+    return {} if uploaded is None else {SWEPT: uploaded}
 
 
 def _entry(
@@ -154,11 +162,17 @@ def _entry(
 
 
 def _move_head(
-    ticket: Ticket, before: Head | None, state: SpaceState, proposal: Proposal, entry: LogRow
+    ticket: Ticket,
+    before: Head | None,
+    state: SpaceState,
+    proposal: Proposal,
+    entry: LogRow,
+    *,
+    uploaded: Instant | None,
 ) -> list[Write]:
     """HEAD moved to the new commit."""
     if before is None or before.state == "deleted":
-        return _first_head(ticket, before, state, proposal, entry)
+        return _first_head(ticket, before, state, proposal, entry, uploaded=uploaded)
     moved: Row = {**proposal.head, "ver": entry.ver, "seq": entry.seq, "at": entry.at, "chain": entry.chain}
     after = msgspec.structs.replace(
         before,
@@ -174,11 +188,18 @@ def _move_head(
     check_chain(before, after, entry.digest)
     # log_n and log_bytes are added to, not set: a compaction may lower them between our read and our write
     grown = {"log_n": 1, "log_bytes": entry.size}
-    return [Update(ticket.pk, HEAD, assign=moved, add=grown, when=as_seen(before, ticket.fence))]
+    when = as_seen(before, ticket.fence, uploaded=uploaded)
+    return [Update(ticket.pk, HEAD, assign=moved, add=grown, when=when)]
 
 
 def _first_head(
-    ticket: Ticket, before: Head | None, state: SpaceState, proposal: Proposal, entry: LogRow
+    ticket: Ticket,
+    before: Head | None,
+    state: SpaceState,
+    proposal: Proposal,
+    entry: LogRow,
+    *,
+    uploaded: Instant | None,
 ) -> list[Write]:
     """HEAD as a space is born with it, and the space's line in the directory."""
     head = Head(
@@ -200,7 +221,8 @@ def _first_head(
     if before is not None:
         check(before, head)
         check_chain(before, head, entry.digest)
-        when = When(equals={"ver": before.ver, "pgen": before.pgen, "state": "deleted"})
+        equals: Row = {"ver": before.ver, "pgen": before.pgen, "state": "deleted"}
+        when = When(equals=equals, below=_not_swept(uploaded))
     listed = Put(DIRECTORY_PK, ticket.space_id, {"instance": head.instance, "at": head.at})
     return [Put(ticket.pk, HEAD, row_of(head), when), listed]
 

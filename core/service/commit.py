@@ -51,7 +51,6 @@ from core.storage.reader import LogReader
 
 __all__ = ["Birth", "Commits", "Fenced", "RowRefused"]
 
-LONGEST_UPLOAD_MS: Final = 30 * 60_000  # from an upload to the write that refers to it
 _FIRST_PAUSE_S: Final = 0.02
 # Longer is not kinder: whoever pauses for a second comes back so far behind that catching up takes longer than
 # the others' next commit, and loses again. Two writers back to back: with 1.0 the loser never got in.
@@ -290,8 +289,11 @@ class _Run:
         """
         if not attempt.writes:
             return True
-        if attempt.upload is not None and not self._upload(*attempt.upload):
-            return False
+        try:
+            if attempt.upload is not None:
+                self._objects.put(*attempt.upload)
+        except KeyExists:
+            return False  # another attempt draws another key
         try:
             self._table.transact(attempt.writes)
         except Refused as refused:
@@ -305,19 +307,6 @@ class _Run:
             self._unknown.append(attempt)
             raise
         return True
-
-    def _upload(self, key: str, body: bytes) -> bool:
-        """Write a delta's object; False if another attempt, with another key, must be made.
-
-        What took too long (a process may be frozen for hours) is given up: garbage collection may have taken
-        the object by now, and a commit that refers to it would be lost.
-        """
-        started = self._clock.now()
-        try:
-            self._objects.put(key, body)
-        except KeyExists:
-            return False
-        return self._clock.now() - started <= LONGEST_UPLOAD_MS
 
     def _explain(self, attempt: Attempt, refused: Refused) -> None:
         """Tell a proposal's own refused row from a log that moved; only the latter is worth another attempt."""

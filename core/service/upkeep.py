@@ -8,7 +8,9 @@ nothing worse than garbage. What must never live here: what the new segments are
 * History is trimmed by moving `floor` and `min_delta` first and removing rows after.
 * Garbage is found by listing objects **first** and reading the roots **after**: an object that becomes referenced
   in between is referenced in what is read later. Only objects older than an hour go, since a young one may be
-  part of a commit on its way.
+  part of a commit on its way. And before the roots are read, HEAD is told up to when objects may go (`swept`):
+  a writer that slept longer than that between its upload and its write (a suspended laptop) is refused by the
+  write's own condition, and uploads again.
 """
 
 from __future__ import annotations
@@ -28,13 +30,12 @@ from core.ports import (
     Update,
     When,
 )
-from core.service.commit import LONGEST_UPLOAD_MS
 from core.service.faults import reading, settled
 from core.service.leases import Leases
 from core.service.spaces import Spaces
 from core.service.values import Fence
 from core.storage.compaction import Plan, fold, plan_compaction
-from core.storage.head import Head, epoch_attribute
+from core.storage.head import SWEPT, Head, epoch_attribute
 from core.storage.invariants import check
 from core.storage.layout import (
     HEAD,
@@ -62,6 +63,7 @@ MAX_LOG_AGE: Final = 10 * MINUTE  # since the last commit: an idle space is open
 MIN_LOG_COMMITS: Final = 16  # an idle space with fewer is left as it is
 LEASE_MS: Final = 15 * MINUTE  # longer than a Lambda can run
 GARBAGE_AGE: Final = HOUR
+STORE_CLOCK_MS: Final = 1000  # S3 tells the time of an object in whole seconds
 RUN_BYTES: Final = 64 * 1024 * 1024  # of deltas in one compaction; a longer log takes several
 BATCH: Final = 100  # rows of one transaction
 
@@ -168,9 +170,7 @@ class Upkeep:
             except Moved:
                 return None  # an erasure or another compactor came first; the lease is lost
             key, manifest = self.store(space_id, plan)
-            if self._clock.now() - started > LONGEST_UPLOAD_MS:
-                return None  # what was uploaded may have been collected by now
-            if not self._move_base(head, fence, manifest, key, portion):
+            if not self._move_base(head, fence, manifest, key, portion, uploaded=started):
                 return None
         written = [built.body for built in plan.built.values()]
         return Compacted(
@@ -208,7 +208,16 @@ class Upkeep:
         self._objects.put(key, encode_manifest(manifest))
         return key, manifest
 
-    def _move_base(self, head: Head, fence: Fence, manifest: Manifest, key: str, portion: _Portion) -> bool:
+    def _move_base(
+        self,
+        head: Head,
+        fence: Fence,
+        manifest: Manifest,
+        key: str,
+        portion: _Portion,
+        *,
+        uploaded: Instant,
+    ) -> bool:
         after = msgspec.structs.replace(
             head,
             base_ver=manifest.ver,
@@ -230,7 +239,7 @@ class Upkeep:
             HEAD,
             assign={"base_ver": manifest.ver, "base_key": key},
             add={"log_n": -portion.commits, "log_bytes": -portion.size},
-            when=When(equals=seen),
+            when=When(equals=seen, below={SWEPT: uploaded}),
         )
         return settled(
             self._table,
@@ -327,17 +336,32 @@ class Upkeep:
         erasure, which has fenced everything that could still refer to what it uploaded.
         """
         with reading():
+            limit = self._clock.now() - age_ms
             listed = [
                 (key, at)
                 for part in OBJECT_PARTS
                 for key, at, _ in self._objects.list(f"{space_prefix(space_id)}{part}/")
             ]
-            roots = self._roots(space_id)  # after the listing: see the module's text
-            limit = self._clock.now() - age_ms
-            gone = [key for key, at in listed if key not in roots and at <= limit]
+            old = [key for key, at in listed if at <= limit]
+            if not old:
+                return Collected(len(listed), ())
+            self._announce_sweep(space_id, limit + min(age_ms, STORE_CLOCK_MS))
+            roots = self._roots(space_id)  # after the listing and the announcement: see the module's text
+            gone = [key for key in old if key not in roots]
             for start in range(0, len(gone), BATCH):
                 self._objects.delete(gone[start : start + BATCH])
         return Collected(len(listed), tuple(gone))
+
+    def _announce_sweep(self, space_id: str, until: Instant) -> None:
+        """From here on nothing can land that refers to an object uploaded by then and not referred to yet."""
+        pk = space_pk(space_id)
+        when = When(present=True, below={SWEPT: until})
+        announced = Update(pk, HEAD, assign={SWEPT: until}, when=when)
+        # Refused: it stands at a later time already, or there is no such space.
+        settled(self._table, [announced], lambda: self._swept(space_id) >= until)
+
+    def _swept(self, space_id: str) -> Instant:
+        return self._spaces.read_head(space_id, deleted=True).number(SWEPT)
 
     def _roots(self, space_id: str) -> set[str]:
         """Every object that HEAD, the log or a retained manifest refers to."""

@@ -17,6 +17,9 @@ from core.ports import Row
 HeadState = Literal["active", "purging", "deleted"]
 ROLES: Final = ("formation", "maintenance", "compaction", "learning")
 MAX_HEAD_BYTES: Final = 1024
+SWEPT: Final = (
+    "swept"  # attribute: what was uploaded by then (ms) and is not referred to may have been collected
+)
 ENDS: Final = "ends"  # attribute, 1 while a whole space is being deleted: to readers it is gone already
 
 
