@@ -66,7 +66,11 @@ class Leases:
         with reading():
             until = self._clock.now() + ttl_ms
             row: Row = {until_attribute(fence.role): until}
-            if not self._write(space_id, row, self._mine(fence), lambda after: self._holds(after, fence)):
+
+            def landed(after: Head) -> bool:
+                return self._holds(after, fence) and after.lease_until(fence.role) == until
+
+            if not self._write(space_id, row, self._mine(fence), landed):
                 raise Fenced(fence.role)
             return msgspec.structs.replace(fence, until=until)
 
@@ -74,7 +78,11 @@ class Leases:
         """Let the next run begin at once; no error if the lease is lost already."""
         with reading():
             row: Row = {until_attribute(fence.role): 0}
-            self._write(space_id, row, self._mine(fence), lambda after: not self._holds(after, fence))
+
+            def landed(after: Head) -> bool:
+                return not self._holds(after, fence) or after.lease_until(fence.role) == 0
+
+            self._write(space_id, row, self._mine(fence), landed)
 
     def raise_epochs(self, space_id: str, roles: Sequence[Role] = ROLES) -> None:
         """Fence whatever runs under these roles' leases: nothing begun before now lands after now.
