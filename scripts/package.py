@@ -11,6 +11,7 @@ are compiled here, because a function cannot write to its own folder and would c
 
 import argparse
 import compileall
+import fcntl
 import hashlib
 import py_compile
 import shutil
@@ -103,12 +104,14 @@ def assemble(arch: str | None) -> Path:
 def pack(home: Path) -> Path:
     """The zip: the same bytes for the same files."""
     out = BUILD / "lambda.zip"
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
+    part = BUILD / "lambda.zip.part"
+    with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in sorted(each for each in home.rglob("*") if each.is_file()):
             entry = zipfile.ZipInfo(str(file.relative_to(home)), (1980, 1, 1, 0, 0, 0))
             entry.external_attr = 0o644 << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, file.read_bytes())
+    part.replace(out)  # whole or not at all: a deployment may be reading the earlier one
     return out
 
 
@@ -121,9 +124,11 @@ def main() -> None:
     parser.add_argument("--local", action="store_true", help="for this machine's interpreter")
     given = parser.parse_args()
     BUILD.mkdir(exist_ok=True)
-    home = assemble(None if given.local else given.arch)
-    unzipped = sum(each.stat().st_size for each in home.rglob("*") if each.is_file())
-    zipped = pack(home).stat().st_size
+    with (BUILD / "package.lock").open("w") as guard:
+        fcntl.flock(guard, fcntl.LOCK_EX)  # two builds at once take turns
+        home = assemble(None if given.local else given.arch)
+        unzipped = sum(each.stat().st_size for each in home.rglob("*") if each.is_file())
+        zipped = pack(home).stat().st_size
     print(
         f"package: {zipped / 1e6:.1f} MB zipped, {unzipped / 1e6:.1f} MB unzipped, in .build/lambda and .build/lambda.zip"
     )

@@ -1,0 +1,213 @@
+"""The deployed stack: SAM puts template.yaml onto ministack, and the memory works through its API.
+
+API Gateway, Lambda, DynamoDB, S3, the FIFO queue with its event source and the Scheduler are ministack's; the
+package, the template, the roles' names and every line of ours are the ones that go to AWS. What this cannot show
+is whether the rights in the roles suffice: ministack does not check them (test_template reads them instead).
+"""
+
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import cbor2
+import httpx
+import pytest
+
+from core.ports import Update
+from core.storage.layout import DUE_PK, due_rows
+from functions.minting import generate_key, mint
+from infra.aws.table import DynamoTable
+from tests.ministack import LocalAws, fresh_name, start_local_aws
+
+pytestmark = pytest.mark.ministack
+ROOT = Path(__file__).resolve().parents[2]
+WAIT_S = 60.0
+TICK_S = 150.0  # the Scheduler rings once a minute
+
+
+class Stack:
+    """A deployed stack: its API, its outputs, and tokens for it."""
+
+    def __init__(self, aws: LocalAws, name: str, private: str) -> None:
+        self.aws = aws
+        self.name = name
+        self._private = private
+        cloud = self.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
+        self.outputs = {each["OutputKey"]: each["OutputValue"] for each in cloud["Outputs"]}
+        self.http = httpx.Client(
+            base_url=f"{aws.url}/_aws/execute-api/{self.outputs['ApiId']}/$default",
+            trust_env=False,
+            timeout=60,
+        )
+
+    def client(self, service: str) -> Any:
+        return self.aws.session().client(service, endpoint_url=self.aws.url)
+
+    def token(self, audience: str, scope: str = "*") -> str:
+        now = int(time.time())  # noqa: TID251 - the deployed functions check the real time
+        return mint(self._private, subject="ada", audience=audience, scope=scope, now_s=now)
+
+    def send(self, method: str, path: str, body: Any = None, token: str | None = None) -> httpx.Response:
+        headers = {"authorization": f"Bearer {token}"} if token else {}
+        return self.http.request(method, path, json=body, headers=headers)
+
+    def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Any:
+        response = self.send(method, path, body, token)
+        assert response.status_code == 200, f"{method} {path}: {response.status_code} {response.text}"
+        return response.json()["result"]
+
+    def create_space(self, space: str) -> None:
+        self.call(
+            "POST", "/admin/create_space", {"user": "ada", "space_id": space, "tier": 2}, self.token("*")
+        )
+
+    def wait_formed(self, space: str, conversation: int, seconds: float = WAIT_S) -> None:
+        deadline = time.monotonic() + seconds
+        token = self.token(space)
+        while (
+            self.call("GET", f"/v1/{space}/formation_status", token=token)["formation_processed_id"]
+            < conversation
+        ):
+            assert time.monotonic() < deadline, f"not formed after {seconds} s"
+            time.sleep(0.3)  # noqa: TID251 - other processes are at work
+
+
+@pytest.fixture(name="stack", scope="module")
+def _stack() -> Iterator[Stack]:
+    if not (ROOT / ".venv-sam" / "bin" / "sam").exists():
+        pytest.skip("scripts/test installs SAM CLI into .venv-sam")
+    with start_local_aws() as aws:
+        if aws is None:
+            pytest.skip("no ministack: scripts/test installs and starts one")
+        name = fresh_name("stack")
+        private, public = generate_key()
+        overrides = [f"TenantPublicKeys={public}", f"AdminPublicKeys={public}", "Managers=ada"]
+        env = {**os.environ, "NOEMA_MINISTACK": aws.url}  # noqa: TID251 - the command's own
+        done = subprocess.run(
+            ["scripts/deploy", "--local", "--stack", name, "--parameter-overrides", *overrides],
+            cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+        yield Stack(aws, name, private)
+
+
+MESSAGES = [
+    {"role": "user", "name": "Ada", "content": "I moved to Lisbon in May 2024."},
+    {"role": "assistant", "content": "How do you like it?"},
+    {"role": "user", "name": "Ada", "content": "Very much. I prefer green tea now. 你好 🙂"},
+]
+
+
+def test_what_was_said_is_formed_by_the_queue_and_recalled(stack: Stack) -> None:
+    """Create, send, wait for the queue and the worker, ask: the answer cites what was said."""
+    stack.create_space("flow")
+    token = stack.token("flow")
+
+    conversation = stack.call("POST", "/v1/flow/formation", {"messages": MESSAGES}, token)["conversation"]
+    stack.wait_formed("flow", conversation)
+    found = stack.call(
+        "POST", "/v1/flow/recall_structured", {"query": "What does Ada prefer to drink?"}, token
+    )
+
+    assert found["found"] is True
+    assert "green tea" in found["answer"]
+    assert found["memories"]
+    assert _waiting(stack, "DeadLettersUrl") == 0
+
+
+def test_who_may_not_is_refused_at_the_api(stack: Stack) -> None:
+    """No token, a token of another space, a forged one, and a space's token at /admin; unknown paths are 404."""
+    stack.create_space("guarded")
+    forged = mint(generate_key()[0], subject="ada", audience="guarded", scope="*", now_s=int(time.time()))  # noqa: TID251
+    wish = {"user": "ada", "space_id": "more", "tier": 0}
+
+    answers = [
+        stack.send("GET", "/v1/guarded/info").status_code,
+        stack.send("GET", "/v1/guarded/info", token=stack.token("other")).status_code,
+        stack.send("GET", "/v1/guarded/info", token=forged).status_code,
+        stack.send("POST", "/admin/create_space", wish, stack.token("guarded")).status_code,
+        stack.send("GET", "/v1/nothing/here/at/all").status_code,
+        stack.send("GET", "/info").status_code,
+    ]
+
+    assert answers[:3] == [401, 401, 401]
+    assert answers[3] in (401, 403)
+    assert answers[4:] == [404, 200]
+
+
+def test_large_and_binary_bodies_pass_through(stack: Stack) -> None:
+    """A conversation of a megabyte goes in as JSON, and CBOR goes both ways."""
+    stack.create_space("large")
+    token = stack.token("large")
+    long = {"messages": [{"role": "user", "content": "word " * 4000} for _ in range(15)]}
+
+    conversation = stack.call("POST", "/v1/large/formation", long, token)["conversation"]
+    answer = stack.http.post(
+        "/v1/large/formation",
+        content=cbor2.dumps({"messages": MESSAGES}),
+        headers={
+            "authorization": f"Bearer {token}",
+            "content-type": "application/cbor",
+            "accept": "application/cbor",
+        },
+    )
+    stack.wait_formed("large", conversation + 1)
+
+    assert answer.headers["content-type"] == "application/cbor"
+    assert cbor2.loads(answer.content)["result"]["conversation"] == conversation + 1
+
+
+def test_the_tick_brings_back_work_whose_message_was_lost(stack: Stack) -> None:
+    """With its queue message gone, a conversation is formed all the same: the Scheduler's tick finds the row."""
+    stack.create_space("lost")
+    token = stack.token("lost")
+    source = _source(stack)
+    functions = stack.client("lambda")
+    functions.update_event_source_mapping(UUID=source, Enabled=False)
+    _until(lambda: functions.get_event_source_mapping(UUID=source)["State"] == "Disabled", WAIT_S)
+
+    conversation = stack.call("POST", "/v1/lost/formation", {"messages": MESSAGES}, token)["conversation"]
+    stack.client("sqs").purge_queue(QueueUrl=stack.outputs["WorkQueueUrl"])
+    assert _waiting(stack, "WorkQueueUrl") == 0
+    _age_due_rows(stack)
+    functions.update_event_source_mapping(UUID=source, Enabled=True)
+    stack.wait_formed("lost", conversation, TICK_S)
+
+
+def _source(stack: Stack) -> str:
+    (worker,) = [
+        each["PhysicalResourceId"]
+        for each in stack.client("cloudformation").list_stack_resources(StackName=stack.name)[
+            "StackResourceSummaries"
+        ]
+        if each["LogicalResourceId"] == "Worker"
+    ]
+    (source,) = stack.client("lambda").list_event_source_mappings(FunctionName=worker)["EventSourceMappings"]
+    return str(source["UUID"])
+
+
+def _waiting(stack: Stack, queue: str) -> int:
+    names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
+    told = stack.client("sqs").get_queue_attributes(QueueUrl=stack.outputs[queue], AttributeNames=names)[
+        "Attributes"
+    ]
+    return sum(int(told[name]) for name in names)
+
+
+def _age_due_rows(stack: Stack) -> None:
+    """As if an hour had passed: the sweep gives a hint a minute before it sends another."""
+    table = DynamoTable(stack.aws.shared, stack.outputs["TableName"])
+    rows = table.query(DUE_PK, *due_rows("formation"), limit=100)
+    assert rows
+    for sk, row in rows:
+        table.transact([Update(DUE_PK, sk, assign={"at": int(str(row["at"])) - 3_600_000})])
+
+
+def _until(holds: Any, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.2)  # noqa: TID251 - another process is at work
