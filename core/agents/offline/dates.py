@@ -188,17 +188,22 @@ def find_dates(text: str, said_at: Instant, *, past: bool = False) -> list[When]
             if any(first < end and start < last for start, end in taken):
                 continue
             try:
-                span = read(match, said)
+                span = _looked_back(match, read(match, said), said) if past else read(match, said)
             except (OverflowError, ValueError):
                 continue  # a date outside the calendar
             if span is None:
                 continue
             taken.append((first, last))
             start, end, precision = span
-            if past and start > said and match.re.groupindex.get("w") and match["rel"] == "on":
-                start, end = start - timedelta(days=7), end - timedelta(days=7)
             found.append(When(from_datetime(start), from_datetime(end), precision, text[first:last], first))
     return sorted(found, key=lambda when: when.at)
+
+
+def _looked_back(match: re.Match[str], span: _Span, said: datetime) -> _Span:
+    """In the past tense "on Friday" is the one that was."""
+    if span is None or span[0] <= said or "w" not in match.re.groupindex or match["rel"] != "on":
+        return span
+    return span[0] - timedelta(days=7), span[1] - timedelta(days=7), span[2]
 
 
 def _lower(text: str) -> str:

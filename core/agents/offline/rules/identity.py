@@ -153,11 +153,7 @@ def _own(clause: Clause, text: str, said_at: Instant) -> Iterator[Finding]:
             yield claim("value", year[1], "birth year")
     elif (hit := _ZONE.match(text)) and (zone := read_timezone(hit["value"])):
         yield claim("timezone", zone)
-    elif (
-        (hit := _DETAIL.match(text))
-        and (value := read_text(hit["value"]))
-        and not value.lower().startswith("not ")
-    ):
+    elif (hit := _DETAIL.match(text)) and (value := _detail(hit)) is not None:
         yield claim("value", value, _label(hit["label"]))
     elif (
         (hit := _OWNED.match(text))

@@ -11,7 +11,7 @@ import msgspec
 from core.agents.offline.claims import SPEAKER, Claim, Finding, Retirement, Value
 from core.agents.offline.clauses import Clause
 from core.agents.offline.rules.rule import BE, Rule, expand, match_rules, pick_date, rule
-from core.agents.offline.values import read_organization
+from core.agents.offline.values import read_organization, read_text
 from core.model.instants import Instant
 
 # Nouns that name an occupation. "I'm a fan" and "I'm a mess" must not, so "I'm a ..." needs one of these.
@@ -65,9 +65,9 @@ def match(clause: Clause, said_at: Instant) -> Iterator[Finding]:
     """Work stated in a clause: `"I'm a nurse at Mercy Hospital"` names the job and the employer."""
     text = expand(clause.text)
     if hit := _MY_JOB.match(text):
-        from_job = hit["value"].split(" at ")[0].strip(" .")
-        if 0 < len(from_job.split()) <= 6:
-            yield Claim(SPEAKER, "job", Value("text", from_job), quote=clause.sentence)
+        title = read_text(hit["value"].split(" at ")[0])
+        if title is not None and len(title.split()) <= 5:
+            yield Claim(SPEAKER, "job", Value("text", title), quote=clause.sentence)
     elif (hit := _EMPLOYER.match(text)) and (employer := read_organization(hit["value"])):
         yield Claim(SPEAKER, "works_for", Value("organization", employer), quote=clause.sentence)
     elif _CHANGED.match(text):
