@@ -1,0 +1,109 @@
+"""The OpenAPI document: valid, current, and true of what the service answers."""
+
+import json
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from functions import openapi
+from functions.documents import _STATIC
+from functions.endpoints import ENDPOINTS
+from tests.functions.world import World, served
+
+DOCUMENT: dict[str, Any] = openapi.document()
+
+
+def test_the_file_is_what_the_tables_say() -> None:
+    """After a change of a route or type: python -m functions.openapi > functions/static/openapi.json."""
+    assert (_STATIC / "openapi.json").read_text("utf-8") == openapi.text()
+
+
+def test_the_document_is_valid_openapi() -> None:
+    """It satisfies the schema of OpenAPI 3.1."""
+    validator = pytest.importorskip(
+        "openapi_spec_validator", reason="openapi-spec-validator is not installed"
+    )
+
+    validator.validate(json.loads(openapi.text()))
+
+
+def test_every_served_endpoint_stands_in_it_once() -> None:
+    """Paths and methods are those of the list of endpoints, and no operation id is given twice."""
+    found = {
+        (method.upper(), path): operation["operationId"]
+        for path, operations in DOCUMENT["paths"].items()
+        for method, operation in operations.items()
+    }
+
+    assert found == {(ENDPOINTS[name].method, ENDPOINTS[name].path): name for name in served()}
+
+
+def test_every_schema_is_a_schema_and_every_reference_leads_somewhere() -> None:
+    """JSON Schema 2020-12 throughout, no dangling $ref."""
+    schemas = DOCUMENT["components"]["schemas"]
+    for schema in schemas.values():
+        Draft202012Validator.check_schema(schema)
+    for ref in references(DOCUMENT):
+        assert ref.removeprefix("#/components/schemas/") in schemas
+
+
+def references(value: Any) -> list[str]:
+    if isinstance(value, dict):
+        own = [value["$ref"]] if isinstance(value.get("$ref"), str) else []
+        return own + [ref for each in value.values() for ref in references(each)]
+    return [ref for each in value for ref in references(each)] if isinstance(value, list) else []
+
+
+def schema_of(name: str, status: int) -> dict[str, Any]:
+    endpoint = ENDPOINTS[name]
+    operation = DOCUMENT["paths"][endpoint.path][endpoint.method.lower()]
+    schema = operation["responses"][str(status)]["content"]["application/json"]["schema"]
+    return {**schema, "components": DOCUMENT["components"]}
+
+
+TALK = {"messages": [{"role": "user", "name": "Alice", "content": "I love tea."}]}
+ASKED: list[tuple[str, str, Any]] = [
+    ("service_info", "/info", None),
+    ("formation", "/v1/demo/formation", TALK),
+    ("space_info", "/v1/demo/info", None),
+    ("space_status", "/v1/demo/status", None),
+    ("formation_status", "/v1/demo/formation_status", None),
+    ("list_conversations", "/v1/demo/conversations", None),
+    ("get_conversation", "/v1/demo/conversations/1", None),
+    ("get_conversation_delta", "/v1/demo/conversations/1/delta", None),
+    ("recall", "/v1/demo/recall", {"query": "tea?"}),
+    ("recall_structured", "/v1/demo/recall_structured", {"query": "tea?"}),
+    ("probe", "/v1/demo/probe", {"query": "tea"}),
+    ("forget", "/v1/demo/memory/forget", {"entities": ["C-1"], "dry_run": True}),
+    (
+        "add_space_token",
+        "/v1/demo/management/add_space_token",
+        {"scope": "read", "name": "a", "labels": ["x"]},
+    ),
+    ("list_space_tokens", "/v1/demo/management/space_tokens", None),
+    ("revoke_space_token", "/v1/demo/management/revoke_space_token", {"name": "a"}),
+    ("update_space", "/v1/demo/management/update_space", {"public": False}),
+    ("restart_formation", "/v1/demo/management/restart_formation", {"conversation": 1}),
+    ("update_space_tier", "/admin/demo/update_space_tier", {"user": "alice", "space_id": "demo", "tier": 2}),
+    ("create_space", "/admin/create_space", {"user": "bob", "space_id": "two", "tier": 1}),
+    ("delete_space", "/admin/demo/delete_space", {"space_id": "demo"}),
+]
+
+
+def test_every_answer_fits_its_schema() -> None:
+    """Each route's answer, and a refusal of each, are what the document promises."""
+    assert {name for name, _, _ in ASKED} == {
+        name for name in served() if name not in {"skill", "openapi", "favicon"}
+    }
+    world = World().make_space()
+    for name, path, body in ASKED:
+        token = world.admin_token() if path.startswith("/admin") else world.token()
+        refused = world.ask(ENDPOINTS[name].method, path, body)
+        if refused.status != 200:
+            Draft202012Validator(schema_of(name, refused.status)).validate(refused.json)
+
+        answer = world.ask(ENDPOINTS[name].method, path, body, token=token)
+
+        assert answer.status == 200, (name, answer.body)
+        Draft202012Validator(schema_of(name, 200)).validate(answer.json)
