@@ -111,6 +111,45 @@ def test_a_zombie_compactor_moves_nothing() -> None:
     assert world.again().names()[-1] == "later"
 
 
+def test_a_lost_lease_is_enough_to_lose() -> None:
+    """A compactor whose lease was taken moves nothing, even if its successor has done nothing yet."""
+    world = grown()
+    fence = world.leases.acquire(SPACE, "compaction", "zombie", 1000)
+    once = iter([True])
+
+    class Sleeps(FailingObjects):
+        def put(self, key: str, body: bytes) -> None:
+            super().put(key, body)
+            if next(once, False):
+                world.clock.advance(2000)
+                assert world.leases.acquire(SPACE, "compaction", "successor", 1000)
+
+    zombie = world.again(objects=Sleeps(world.objects))
+
+    assert zombie.upkeep.compact_under(SPACE, fence) is None
+    assert world.spaces.head(SPACE).base_ver == 0
+
+
+def test_a_moved_base_is_enough_to_lose() -> None:
+    """Two runs under one lease: the one that comes second moves nothing, so nothing is counted twice."""
+    world = grown()
+    fence = world.leases.acquire(SPACE, "compaction", "one", 10**6)
+    once = iter([True])
+
+    class Overtaken(FailingObjects):
+        def put(self, key: str, body: bytes) -> None:
+            super().put(key, body)
+            if next(once, False):
+                world.note("later")
+                assert world.upkeep.compact_under(SPACE, fence) is not None
+
+    second = world.again(objects=Overtaken(world.objects))
+
+    assert second.upkeep.compact_under(SPACE, fence) is None
+    head = world.spaces.head(SPACE)
+    assert (head.base_ver, head.log_n, head.log_bytes) == (head.ver, 0, 0)
+
+
 def test_a_compactor_that_took_too_long_gives_up() -> None:
     """Its uploads may have been collected, so it does not refer to them, even with its lease intact."""
     world = grown()
