@@ -9,7 +9,7 @@ from tests.architecture.source import Import, imports, modules
 VALUES = {"core.errors", "core.model"}
 STATE = VALUES | {"core.search", "core.state"}
 LANGUAGE = VALUES | {"core.language", "core.protocol", "core.schema"}
-WRITING = STATE | LANGUAGE | {"core.transaction"}
+WRITING = STATE | LANGUAGE | {"core.transaction.draft"}
 READING = STATE | LANGUAGE | {"core.authority", "core.query", "core.epistemic", "core.governance"}
 ENGINE = WRITING | READING | {"core.mutation", "core.meta", "core.capsule", "core.history"}
 MAY_IMPORT: dict[str, set[str]] = {
@@ -23,7 +23,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.language": VALUES,
     "core.protocol": LANGUAGE,
     "core.schema": LANGUAGE | {"core.state"},
-    "core.transaction": STATE | LANGUAGE,
+    "core.transaction.draft": STATE | LANGUAGE,
     "core.governance": STATE | LANGUAGE | {"core.authority"},
     "core.epistemic": READING,
     "core.query": READING,
@@ -31,10 +31,12 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.history": WRITING | READING,
     "core.meta": ENGINE,
     "core.capsule": ENGINE,
-    "core.engine": ENGINE,
-    "core.agents": ENGINE | {"core.engine"},
-    "core.service": ENGINE | {"core.engine", "core.agents", "core.ports", "core.storage"},
-    "core": ENGINE | {"core.engine", "core.agents", "core.ports", "core.storage", "core.service"},
+    "core.transaction": ENGINE,  # the phases of a request around the Draft (KIP §32.3)
+    "core.engine": ENGINE | {"core.transaction"},
+    "core.agents": ENGINE | {"core.transaction", "core.engine"},
+    "core.service": ENGINE | {"core.transaction", "core.engine", "core.agents", "core.ports", "core.storage"},
+    "core": ENGINE
+    | {"core.transaction", "core.engine", "core.agents", "core.ports", "core.storage", "core.service"},
 }
 STANDARD = sys.stdlib_module_names | {"compression"}  # compression: from 3.14 on, behind a guard
 # Which packages from outside each top-level folder may use.

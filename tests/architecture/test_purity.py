@@ -8,15 +8,15 @@ from tests.architecture.source import Module, functions, imports, modules
 BANNED_MODULES = {
     "asyncio", "concurrent", "ctypes", "getpass", "glob", "http", "io", "logging", "multiprocessing", "os",
     "pathlib", "random", "secrets", "select", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess",
-    "sys", "tempfile", "threading", "time", "urllib", "uuid",
+    "sys", "tempfile", "time", "urllib", "uuid",
 }  # fmt: skip
 BANNED_NAMES = {"open", "input", "print", "exec", "eval", "__import__", "breakpoint"}
 BANNED_ATTRIBUTES = {("datetime", "now"), ("datetime", "utcnow"), ("datetime", "today"), ("date", "today")}
 # module -> the banned modules it may import all the same, with the reason beside it.
 ALLOWED: dict[str, set[str]] = {
-    "core.storage.memory": {"threading"},  # the reference store takes a lock; it reads no clock and no file
-    "core.service.spaces": {"threading"},  # the warm cache is shared by the local gateway's threads
+    "core.storage.blocks": {"sys"},  # the machine's byte order, a constant
 }
+LOCKS = {"Lock", "RLock"}  # what core may use of threading: caches are shared, threads are started elsewhere
 
 
 def core_modules() -> list[Module]:
@@ -32,6 +32,20 @@ def test_core_imports_nothing_of_the_world() -> None:
         for each in imports(module, known)
         if each.target.split(".")[0] in BANNED_MODULES - ALLOWED.get(module.name, set())
     ]
+    assert not wrong
+
+
+def test_core_starts_no_thread() -> None:
+    """Of threading, core uses locks and nothing else."""
+    wrong = []
+    for module in core_modules():
+        for node in ast.walk(module.tree):
+            if isinstance(node, ast.Import) and any(each.name == "threading" for each in node.names):
+                wrong.append(f"{module.at(node.lineno)} imports all of threading")
+            elif isinstance(node, ast.ImportFrom) and node.module == "threading":
+                wrong += [
+                    f"{module.at(node.lineno)} {each.name}" for each in node.names if each.name not in LOCKS
+                ]
     assert not wrong
 
 
