@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from core.model.ids import KINDS, Kind
 from core.model.literals import Literal, Ref
-from core.query.logic import Edges, Elements, Raw, Row, Term, Var, known_value
+from core.query.logic import Edges, Elements, Raw, Row, Term, Var, Walk, known_value
 from core.query.plan import Access, Index
 from core.query.world import World
 from core.state import indexes
@@ -115,8 +115,14 @@ def _predicates(values: Sequence[Any]) -> Iterable[str]:
             yield text
 
 
+def _all_kinds(world: World) -> int:
+    return sum(world.view.count(kind_key(kind)) for kind in KINDS)
+
+
 def count_of(world: World, pattern: Raw, index: Index, parts: Sequence[Term | str]) -> int:
     """About how many candidates constant parts give; never too few."""
+    if isinstance(pattern, Walk) and index == "kind":
+        return _all_kinds(world)
     return sum(world.view.count(key) for key in keys_of(pattern, index, parts))
 
 

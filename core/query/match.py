@@ -43,7 +43,7 @@ from core.query.logic import (
     Want,
 )
 from core.query.plan import Access
-from core.query.values import as_value, joins, same
+from core.query.values import as_value, instant_of, joins, same
 from core.query.walk import walker
 from core.query.world import World
 
@@ -128,7 +128,12 @@ def _match_elements(world: World, pattern: Elements, access: Access, after: str 
     ids = every if after is None else lambda row: _behind(every(row), after)
     cls = CLASS_OF[pattern.kind]
     any_state, slot = pattern.any_state, pattern.var.slot
-    checks = [_check(world, cls, test) for test in pattern.tests if _is_constant(test.want)]
+    by_type = access.index in {"type", "type+key"}  # then every candidate has the type, which is never cut short
+    checks = [
+        _check(world, cls, test)
+        for test in pattern.tests
+        if _is_constant(test.want) and not (by_type and test.path == ("schema_ref",))
+    ]
     binders = [_binder(world, test) for test in pattern.tests if not _is_constant(test.want)]
 
     def extend(row: Row) -> Iterator[Row]:
@@ -139,11 +144,17 @@ def _match_elements(world: World, pattern: Elements, access: Access, after: str 
             known = cast("AnyElement", element)
             if not any_state and known.system.state != "active":
                 continue
-            if not all(check(known) for check in checks):
-                continue
-            extended = bind(row, slot, Ref(known.id))
-            if extended is not None:
-                yield from _bind_all(binders, 0, extended, known) if binders else (extended,)
+            for check in checks:
+                if not check(known):
+                    break
+            else:
+                extended = bind(row, slot, Ref(known.id))
+                if extended is None:
+                    continue
+                if binders:
+                    yield from _bind_all(binders, 0, extended, known)
+                else:
+                    yield extended
 
     return extend
 
@@ -169,6 +180,9 @@ def _check(world: World, cls: type, test: Test) -> Check:
     path, many = test.path, test.many
     if len(path) == 1 and not many and world.context.hidden_fields is None and path[0] in FIELDS[cls]:
         getter = FIELDS[cls][path[0]]
+        text = want.value if isinstance(want, Literal) and want.datatype is want.language is None else None
+        if isinstance(text, str) and instant_of(text) is None:  # by far the most frequent
+            return lambda element: getter(element) == text
         return lambda element: same(want, getter(element))
     if many:
         return lambda element: any(same(want, item) for item in world.field(element, path) or ())

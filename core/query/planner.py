@@ -4,8 +4,9 @@ What lives here: logic -> plan, by the ordered `REWRITES`. What must never live 
 query means. Conjunction is commutative, so any order of patterns is right; a bad one is only slow.
 
 Indexes whose key is known are asked for their size (`View.count`, cheap); a key that depends on an earlier row is
-guessed by `_TYPICAL`. There is one unavoidable scan: a pattern with nothing to look up (`?a ASSERTION {}`, or only
-conditions on open attributes) reads every element of its kind, within the bound on rows examined.
+guessed by `_TYPICAL`. Two scans are unavoidable, both within the bound on rows examined: a pattern with nothing to
+look up (`?a ASSERTION {}`, or only conditions on open attributes) reads every element of its kind, and a path of
+no hops with both ends free reads every element.
 """
 
 from __future__ import annotations
@@ -251,4 +252,7 @@ def _edge_ways(pattern: Edges, bound: set[int]) -> Ways:
 def _walk_ways(pattern: Walk, bound: set[int]) -> Ways:
     if _is_known(pattern.subject, bound) or _is_known(pattern.object, bound):
         yield "path", ()
-    yield "predicate", tuple(hop.predicate for hop in pattern.hops)
+    if any(hop.minimum == 0 for hop in pattern.hops):
+        yield "kind", ()
+    else:
+        yield "predicate", tuple(hop.predicate for hop in pattern.hops)

@@ -10,7 +10,7 @@ plan that found it.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final
 
 from core.errors import NoemaError
@@ -75,9 +75,15 @@ def distinct(rows: Iterable[Row], slots: Sequence[int], limit: int) -> list[Row]
     Raises:
         NoemaError: ResultLimitExceeded for more than `limit` solutions.
     """
-    found: dict[tuple[Any, ...], Row] = {}
+    found: dict[Hashable, Row] = {}
+    only = slots[0] if len(slots) == 1 else None
     for row in rows:
-        found.setdefault(tuple([binding_identity(row[slot]) for slot in slots]), row)
+        key: Hashable
+        if only is None:
+            key = tuple([binding_identity(row[slot]) for slot in slots])
+        else:
+            key = binding_identity(row[only])
+        found.setdefault(key, row)
         if len(found) > limit:
             raise NoemaError(
                 "ResultLimitExceeded",

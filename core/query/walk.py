@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 
 from core.errors import NoemaError
 from core.model.elements import Proposition
+from core.model.ids import KINDS
 from core.model.literals import Literal, Ref, term_key
 from core.query.logic import UNBOUND, Hop, Row, Term, Var, Walk, known_value
 from core.query.world import World
@@ -80,14 +81,15 @@ def _pairs(world: World, hop: Hop, start: Node, end: Node) -> Iterator[tuple[Nod
 
 
 def _sources(world: World, hop: Hop) -> Iterator[Ref]:
-    """With both ends free: every element that a tuple of the predicate begins at (or touches, for no hops)."""
-    seen: dict[str, None] = {}
-    for element in _propositions(world, predicate_key(hop.predicate)):
-        seen[element.subject] = None
-        if hop.minimum == 0 and isinstance(element.object, Ref):
-            seen[element.object.id] = None
-    for found in seen:
-        yield Ref(found)
+    """With both ends free: every element that a tuple of the predicate begins at; with no hops, every element."""
+    if hop.minimum == 0:  # a scan of the whole space, within the bound on rows examined
+        for kind in KINDS:
+            for found in world.view.ids(kind):
+                world.spend()
+                yield Ref(found)
+        return
+    seen = dict.fromkeys(element.subject for element in _propositions(world, predicate_key(hop.predicate)))
+    yield from (Ref(found) for found in seen)
 
 
 def _propositions(world: World, key: str) -> Iterator[Proposition]:
