@@ -128,7 +128,10 @@ def _match_elements(world: World, pattern: Elements, access: Access, after: str 
     ids = every if after is None else lambda row: _behind(every(row), after)
     cls = CLASS_OF[pattern.kind]
     any_state, slot = pattern.any_state, pattern.var.slot
-    by_type = access.index in {"type", "type+key"}  # then every candidate has the type, which is never cut short
+    by_type = access.index in {
+        "type",
+        "type+key",
+    }  # then every candidate has the type, which is never cut short
     checks = [
         _check(world, cls, test)
         for test in pattern.tests

@@ -82,7 +82,9 @@ class World:
         known = self._canonical.get(element_id)
         if known is None:
             known = element_id
-            while is_element_id(known) and kind_of(known) == "concept":  # merges never form a circle (KIP §11.1)
+            while (
+                is_element_id(known) and kind_of(known) == "concept"
+            ):  # merges never form a circle (KIP §11.1)
                 found = self.view.get(known)
                 if not isinstance(found, Concept) or found.merged_into is None:
                     break

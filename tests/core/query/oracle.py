@@ -42,7 +42,11 @@ class Oracle:
     def block(self, where: ast.Where, start: Solution) -> list[Solution]:
         """Solutions of a block that agree with `start`."""
         unions = [clause for clause in where if isinstance(clause, ast.UnionBlock)]
-        patterns = [clause for clause in where if isinstance(clause, (ast.ElementPattern, ast.PropositionPattern, ast.StructuralPattern))]
+        patterns = [
+            clause
+            for clause in where
+            if isinstance(clause, (ast.ElementPattern, ast.PropositionPattern, ast.StructuralPattern))
+        ]
         optionals = [clause for clause in where if isinstance(clause, ast.OptionalBlock)]
         branches = [row for union in unions for row in self.block(union.where, start)]
         if unions and not patterns and not optionals:
@@ -167,12 +171,14 @@ class Oracle:
             for hops in range(most + 1):
                 if hops >= atom.minimum:
                     yield from level
-                level = list({
-                    (_key(start), _key(obj)): (start, obj)
-                    for start, end in level
-                    for subject, obj in steps
-                    if subject == end
-                }.values())
+                level = list(
+                    {
+                        (_key(start), _key(obj)): (start, obj)
+                        for start, end in level
+                        for subject, obj in steps
+                        if subject == end
+                    }.values()
+                )
 
     def term(self, want: ast.Node, found: Any, row: Solution) -> Iterator[Solution]:
         if isinstance(want, ast.Variable):

@@ -25,7 +25,11 @@ def graph(seed: int) -> Brain:
     chance = random.Random(seed)
     brain = Brain()
     concepts = [
-        brain.concept(chance.choice(TYPES), chance.choice([*NAMES, None]), attributes=chance.choice([{}, {"n": 1}, {"n": 2.0}, {"n": True}, {"n": "1"}]))
+        brain.concept(
+            chance.choice(TYPES),
+            chance.choice([*NAMES, None]),
+            attributes=chance.choice([{}, {"n": 1}, {"n": 2.0}, {"n": True}, {"n": "1"}]),
+        )
         for _ in range(chance.randint(2, 7))
     ]
     propositions: list[Any] = []
@@ -41,7 +45,12 @@ def graph(seed: int) -> Brain:
     evidence = [brain.evidence("observation", f"t{i}") for i in range(2)]
     for proposition in propositions:
         if chance.random() < 0.5:
-            brain.claim(proposition, chance.choice(concepts), *chance.sample(evidence, chance.randint(0, 2)), stance=chance.choice(["support", "reject"]))
+            brain.claim(
+                proposition,
+                chance.choice(concepts),
+                *chance.sample(evidence, chance.randint(0, 2)),
+                stance=chance.choice(["support", "reject"]),
+            )
     for source in chance.sample(concepts, min(2, len(concepts))):
         brain.link(source, "has_step", *chance.sample(concepts, chance.randint(1, 2)))
     if propositions and chance.random() < 0.5:
@@ -59,7 +68,7 @@ matcher = st.one_of(
     name.map(lambda n: f"{{name: {n}}}"),
     variable.map(lambda v: f"{{name: {v}}}"),
     st.sampled_from(TYPES).map(lambda t: f'{{type: "{t}"}}'),
-    st.sampled_from(['1', '2', 'true', '"1"', '?w']).map(lambda n: f"{{attributes: {{n: {n}}}}}"),
+    st.sampled_from(["1", "2", "true", '"1"', "?w"]).map(lambda n: f"{{attributes: {{n: {n}}}}}"),
 )
 predicate = st.sampled_from(['"knows"', '"part_of"', '"says"'])
 path = st.one_of(
@@ -69,7 +78,9 @@ path = st.one_of(
     st.tuples(predicate, predicate).map(" | ".join),
 )
 inline = st.one_of(variable, variable, variable, matcher.filter(lambda m: m != "{}"))
-ends = st.one_of(inline, st.sampled_from(["1", "true", '"1"', '"n1"']), st.just('({name: "n0"}, "knows", ?z)'))
+ends = st.one_of(
+    inline, st.sampled_from(["1", "true", '"1"', '"n1"']), st.just('({name: "n0"}, "knows", ?z)')
+)
 positive = st.one_of(
     st.tuples(variable, matcher).map(lambda p: f"{p[0]} CONCEPT {p[1]}"),
     st.tuples(inline, path, ends).map(lambda p: f"({p[0]}, {p[1]}, {p[2]})"),
@@ -109,7 +120,9 @@ def blocks(depth: int) -> Any:
 def answer(brain: Brain, clauses: list[str]) -> list[str]:
     """The engine's solutions in a form that can be compared."""
     rows = brain.select(" ".join(clauses))
-    return sorted(json.dumps({name: _shown(value) for name, value in row.items()}, sort_keys=True) for row in rows)
+    return sorted(
+        json.dumps({name: _shown(value) for name, value in row.items()}, sort_keys=True) for row in rows
+    )
 
 
 def _shown(value: Any) -> Any:
@@ -118,7 +131,10 @@ def _shown(value: Any) -> Any:
     if hasattr(value, "id"):
         return ["ref", value.id]
     content = value.value
-    return ["lit", float(content) if isinstance(content, (int, float)) and not isinstance(content, bool) else content]
+    return [
+        "lit",
+        float(content) if isinstance(content, (int, float)) and not isinstance(content, bool) else content,
+    ]
 
 
 def expected(brain: Brain, where: ast.Where) -> list[str]:
