@@ -60,6 +60,8 @@ def make_literal(value: Any, datatype: str | None = None, language: str | None =
         raise NoemaError("TypeMismatch", f"{type(value).__name__} is not a Literal")
     if language is not None and not isinstance(value, str):
         raise NoemaError("ConstraintViolation", "only a string may carry a language tag")
+    if datatype == literal_type(value):
+        datatype = None  # {value: "x", datatype: "string"} is "x" written out (KIP §9.1)
     return Literal(value, datatype, language.lower() if language else None)
 
 

@@ -44,16 +44,23 @@ def arrange(
     """
     changes: tuple[Addition | Removal, ...] = (*removals, *additions)
     touched = {change.field.ref: change.field for change in changes}
-    kept = [ref for ref in before if ref.field not in touched]
+    rebuilt: dict[str, list[StructuralRef]] = {}
     for field in touched.values():
         there = [ref for ref in before if ref.field == field.ref]
         added = [change for change in additions if change.field.ref == field.ref]
         removed = {change.target for change in removals if change.field.ref == field.ref}
-        clash = removed & {change.target for change in added}
-        if clash:
+        if removed & {change.target for change in added}:
             raise _conflict(field, source, "adds and removes the same reference")
-        kept.extend(_rebuilt(field, [ref for ref in there if ref.target not in removed], added, source))
-    return tuple(kept)
+        rebuilt[field.ref] = _rebuilt(field, [r for r in there if r.target not in removed], added, source)
+    out: list[StructuralRef] = []
+    for ref in before:  # a field's references stand together where the field first stood
+        if ref.field in touched:
+            out.extend(rebuilt.pop(ref.field, ()))
+        else:
+            out.append(ref)
+    for refs in rebuilt.values():
+        out.extend(refs)
+    return tuple(out)
 
 
 def _rebuilt(

@@ -18,7 +18,7 @@ from core.model.elements import Origin
 from core.model.instants import Instant
 from core.model.log import Delta, SpaceMeta, Tier
 from core.protocol.request import read_request
-from core.protocol.response import response_to_json
+from core.protocol.response import failure, response_to_json
 from core.query import Coordinate
 from core.schema.environment import initial_environment, install_package, set_active_packages
 from core.state.space import SpaceState, genesis
@@ -100,8 +100,6 @@ class World:
         try:
             checked = read_request(request)
         except NoemaError as error:
-            from core.protocol.response import failure
-
             return json_of(failure(error))
         self.now += 1000
         outcome = self.outcome(checked, principal=principal, readonly=readonly)

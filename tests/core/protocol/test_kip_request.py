@@ -23,6 +23,15 @@ def refused(value):
     return caught.value
 
 
+def code_of(read, value):
+    """The code a reader refuses a value with; None if it reads it."""
+    try:
+        read(value)
+    except NoemaError as error:
+        return error.code
+    return None
+
+
 def by_schema(value):
     """Whether the published schema admits a request."""
     return jsonschema.Draft202012Validator(wire_schema("kip-request")).is_valid(value)
@@ -206,19 +215,14 @@ JSON = st.recursive(
 @given(st.sampled_from(sorted(full())), JSON)
 def test_no_value_in_any_member_does_worse_than_an_error(member, value):
     """Any JSON in any member is either a request or a NoemaError."""
-    try:
-        read_request({**full(), member: value})
-    except NoemaError as error:
-        assert error.code in {"InvalidRequestEnvelope", "UnsupportedProtocolVersion", "UnsupportedCapability"}
-    else:
-        assert by_schema({**full(), member: value})
+    code = code_of(read_request, {**full(), member: value})
+
+    assert code in {None, "InvalidRequestEnvelope", "UnsupportedProtocolVersion", "UnsupportedCapability"}
+    assert code is not None or by_schema({**full(), member: value})
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.binary(max_size=60))
 def test_no_bytes_do_worse_than_an_error(body):
     """Any bytes are either a request or a NoemaError."""
-    try:
-        decode_request(body)
-    except NoemaError as error:
-        assert error.code in {"InvalidRequestEnvelope", "UnsupportedProtocolVersion"}
+    assert code_of(decode_request, body) in {None, "InvalidRequestEnvelope", "UnsupportedProtocolVersion"}
