@@ -66,12 +66,12 @@ def serve(host: str, port: int, data: Path, *, quiet: bool) -> None:
     keys = any(os.environ.get(name) for name in _KEYS)  # noqa: TID251 - only to tell of it
     auth = '-H "authorization: Bearer $NOEMA_TOKEN" ' if keys else ""
     access = "tokens (see `noema token --help`)" if keys else "everybody on this machine, without a token"
-    click.echo(_READY.format(url=url, data=data.resolve(), access=access, auth=auth))
-    sys.stdout.flush()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _end)
-    background.start()
     try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, _end)
+        background.start()
+        click.echo(_READY.format(url=url, data=data.resolve(), access=access, auth=auth))
+        sys.stdout.flush()
         server.run()
     except SystemExit:
         pass
@@ -113,7 +113,7 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
         )
     if found.settings.locked:
         raise Failure(
-            f"nobody would be admitted: there are no keys, and {host} can be reached by others. "
+            "nobody would be admitted: there are no keys, and going without is for loopback alone. "
             "Make a key with `noema keygen`, or listen on 127.0.0.1."
         )
     from functions import endpoints, management, reads, tick, worker, writes  # noqa: PLC0415 - what is served

@@ -11,7 +11,11 @@ STATE = VALUES | {"core.search", "core.state"}
 LANGUAGE = VALUES | {"core.language", "core.protocol", "core.schema"}
 WRITING = STATE | LANGUAGE | {"core.transaction.draft"}
 READING = STATE | LANGUAGE | {"core.authority", "core.query", "core.epistemic", "core.governance"}
-ENGINE = WRITING | READING | {"core.mutation", "core.meta", "core.capsule", "core.history"}
+ENGINE = (
+    WRITING
+    | READING
+    | {"core.transaction.scope", "core.mutation", "core.meta", "core.capsule", "core.history"}
+)
 MAY_IMPORT: dict[str, set[str]] = {
     "core.errors": set(),
     "core.model": {"core.errors"},
@@ -31,6 +35,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.history": WRITING | READING,
     "core.meta": ENGINE,
     "core.capsule": ENGINE,
+    "core.transaction.needs": READING,
+    "core.transaction.scope": WRITING | READING | {"core.transaction.needs"},
     "core.transaction": ENGINE,  # the phases of a request around the Draft (KIP §32.3)
     "core.engine": ENGINE | {"core.transaction"},
     "core.agents": ENGINE | {"core.transaction", "core.engine"},
