@@ -23,7 +23,7 @@ from functions.settings import VERSION
 _REF: Final = "#/components/schemas/{name}"
 _PARAMETER: Final = re.compile(r"{(\w+)\+?}")
 # What any caller may meet on a route of a class, besides its answer.
-_ANYWHERE: Final = (400, 413, 429, 500, 503)
+_ANYWHERE: Final = (400, 413, 429, 500, 501, 503)
 _REFUSALS: Final = {"open": (), "public": (401, 403, 404), "read": (401, 403, 404)}
 _OTHERS: Final = (401, 403, 404, 409)
 _MEANING: Final = {
@@ -35,6 +35,7 @@ _MEANING: Final = {
     413: "The body is too large.",
     429: "Too many requests; wait as long as Retry-After says.",
     500: "A fault of ours; the request id finds it in the log.",
+    501: "This deployment does not have what the request asks for.",
     503: "Not now; wait as long as Retry-After says.",
 }
 

@@ -213,6 +213,17 @@ def test_a_long_log_is_folded(world: World) -> None:
     assert tick(world.services)["upkeep"] == 0
 
 
+def test_a_space_that_is_being_folded_is_left_to_the_other(world: World) -> None:
+    """Upkeep that meets a held compaction lease does nothing and is no failure."""
+    rename(world, 20)
+    world.clock.advance(11 * 60_000)
+    assert world.services.leases.acquire("demo", "compaction", "another", 60_000)
+
+    assert failed(work(batch(hint("demo", UPKEEP)), None, world.services)) == []
+
+    assert world.services.spaces.head("demo").base_ver == 0
+
+
 def test_an_erasure_that_died_is_finished() -> None:
     """A space left in the middle of an erasure is found by the round and resumed by the worker."""
     table = FailingTable(MemoryTable())

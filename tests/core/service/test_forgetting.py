@@ -11,9 +11,10 @@ from core.model.ids import kind_of
 from core.model.literals import Literal, Ref
 from core.ports import Put
 from core.protocol.http_types import CreateSpaceInput, ForgetInput, ForgetReport
+from core.service import forgetting
 from core.service.admin import Admin
 from core.service.commit import Commits
-from core.service.erasure import Erasures
+from core.service.erasure import ErasureReceipt, Erasures
 from core.service.forgetting import Forgetting
 from core.service.leases import Leases
 from core.service.spaces import Spaces
@@ -35,7 +36,7 @@ class Place:
         self.clock, self.rows, entropy = FakeClock(step_ms=1), MemoryTable(), CountingEntropy()
         self.objects = MemoryObjects(self.clock)
         self.spaces = Spaces(self.rows, self.objects, self.clock)
-        commits = Commits(self.rows, self.objects, self.clock, entropy, self.spaces)
+        self.commits = commits = Commits(self.rows, self.objects, self.clock, entropy, self.spaces)
         upkeep = Upkeep(self.spaces, Leases(self.rows, self.clock), entropy)
         self.forgetting = Forgetting(self.spaces, Erasures(self.spaces, upkeep, entropy))
         wish = CreateSpaceInput(user="alice", space_id="demo", tier=1)
@@ -70,6 +71,16 @@ class Place:
         elements = [alice, bob, proof, note, home, tea, knows, *claims]
         self.ids = {name: element.id for name, element in zip(names, elements, strict=True)}
         return Proposal(draft.finish())
+
+    def change(self, name: str, **fields: Any) -> None:
+        def decide(state: SpaceState) -> Proposal:
+            draft = Draft(state, now=self.clock.now(), origin=ALICE.origin)
+            element = draft.get(self.ids[name])
+            assert element is not None
+            draft.change(element, **fields)
+            return Proposal(draft.finish())
+
+        self.commits.commit("demo", decide, deadline=self.clock.time + 9999)
 
     def forget(self, *names: str, **more: Any) -> ForgetReport:
         entities = [self.ids.get(name, name) for name in names]
@@ -189,6 +200,48 @@ def test_maintenance_and_unknown_spaces_refuse() -> None:
     with pytest.raises(NoemaError) as caught:
         place.forgetting.forget(ALICE, "nowhere", ForgetInput(entities=["x"]), owner="r")
     assert caught.value.code == "NotFoundOrNotVisible"
+
+
+def test_a_legal_hold_on_what_would_go_too_stops_everything() -> None:
+    """A Concept whose claim is held cannot be forgotten; nothing is."""
+    place = Place()
+    place.change("a_tea", retention=Retention(legal_hold=True))
+
+    with pytest.raises(NoemaError) as caught:
+        place.forget("alice")
+
+    assert (caught.value.code, caught.value.details) == ("LegalHoldConflict", {"id": place.ids["a_tea"]})
+    assert place.left() == set(place.ids)
+
+
+def test_too_much_at_once_is_refused_before_anything_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Concept on which more hangs than one erasure may take is told to be forgotten in parts."""
+    place = Place()
+    monkeypatch.setattr(forgetting, "MAX_IDS", 6)
+
+    with pytest.raises(NoemaError) as caught:
+        place.forget("alice")
+
+    assert (caught.value.code, caught.value.details) == ("ResourceExhausted", {"limit": 6})
+    assert place.left() == set(place.ids)
+    assert counts(place.forget("tea", "a_home")) == (0, 1, 2, 0)
+
+
+def test_an_erasure_that_left_traces_is_no_success() -> None:
+    """The report is only given when the scan found nothing."""
+    place = Place()
+
+    class Sloppy:
+        def erase(self, *args: Any, **kwargs: Any) -> ErasureReceipt:
+            return ErasureReceipt(pgen=3, kind="elements", by="alice", started=1, at=2, found=("D#1",))
+
+    sloppy: Any = Sloppy()
+    wish = ForgetInput(entities=[place.ids["tea"]])
+
+    with pytest.raises(NoemaError) as caught:
+        Forgetting(place.spaces, sloppy).forget(ALICE, "demo", wish, owner="r")
+
+    assert (caught.value.code, caught.value.details) == ("InternalError", {"erasure": 3, "found": 1})
 
 
 def test_ids_tell_kinds() -> None:

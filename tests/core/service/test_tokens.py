@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from core.errors import NoemaError
-from core.ports import Unavailable, Write
+from core.ports import Refused, Unavailable, Write
 from core.protocol.http_types import AddSpaceTokenInput, CreateSpaceInput, RevokeSpaceTokenInput, SpaceToken
 from core.service.admin import Admin
 from core.service.commit import Commits
@@ -305,3 +305,20 @@ def test_a_revocation_without_an_answer_is_settled_by_looking() -> None:
         else:
             assert refused(unsure.revoke, "demo", RevokeSpaceTokenInput(name="reader")) == "OutcomeUnknown"
         assert (place.tokens.find("demo", token.token) is None) is after
+
+
+def test_transactions_that_collide_may_be_tried_again() -> None:
+    """A store that only knows of a collision gives a conflict that is safe to repeat."""
+    place = Place()
+    place.add("kept")
+
+    class Colliding(FailingTable):
+        def transact(self, writes: Any) -> None:
+            raise Refused({})
+
+    tokens = SpaceTokens(Colliding(place.rows), place.clock, place.entropy)
+
+    wish = AddSpaceTokenInput(scope="read", name="x")
+    assert refused(tokens.add, "demo", OWNER, wish) == "SerializationConflict"
+    assert refused(tokens.revoke, "demo", RevokeSpaceTokenInput(name="kept")) == "SerializationConflict"
+    assert [token.name for token in place.tokens.listing("demo")] == ["kept"]
