@@ -21,6 +21,7 @@ from core.search.bm25 import Postings, inverse_frequency, weight
 
 _SESSION: Final = slice(2, 10)  # the part of an id that names the commit
 OWN, NEAR, SESSION, SPEAKER = 1.0, 1.0, 0.5, 0.6  # measured on LoCoMo; see docs/benchmarks.md
+UNKNOWN_PAIR: Final = 0.25  # what an unknown pair of characters counts: it may only straddle two words
 
 
 class Turns:
@@ -110,7 +111,7 @@ def rank(
         for place in dated.get(term, ()):
             times[place] = times.get(place, 0) + 1
         idf = inverse_frequency(count, len(times))
-        counted = 0.0 if term in light else idf
+        counted = 0.0 if term in light else idf * (UNKNOWN_PAIR if not times and _is_pair(term) else 1.0)
         total += counted
         beside: dict[int, int] = {}
         sessions: dict[int, int] = {}
@@ -153,6 +154,11 @@ def _times(turns: Turns, found: Sequence[tuple[str, int]], hidden: Callable[[str
     """How often each visible turn has a term."""
     position = turns.position
     return {position[element]: n for element, n in found if element in position and not hidden(element)}
+
+
+def _is_pair(term: str) -> bool:
+    """Whether a term is two characters of a script without spaces, and so perhaps of two words."""
+    return len(term) == 2 and not term.isascii()
 
 
 def _spread(scores: Collection[float], count: int) -> float:

@@ -29,7 +29,9 @@ from core.search.turns import Turns
 from core.state.view import View
 
 NOTHING: Final = "I have nothing on that."
-ENOUGH: Final = 0.3  # of a question's telling words, below which a turn is no answer
+# Of a question's telling words, the share below which a turn is no answer. On LoCoMo 0.35 answers 92 % of a
+# space's own questions and 36 % of another space's (0.3: 94 % and 47 %; 0.4: 88 % and 29 %).
+ENOUGH: Final = 0.35
 CLOSE: Final = 0.4  # of the best turn's score, below which a turn only distracts
 QUOTED: Final = 5  # turns in the text; the others are citations only
 QUOTED_BESIDE: Final = 2  # turns in the text where claims answer already

@@ -22,6 +22,12 @@ from core.state.view import View
 
 _WORD: Final = re.compile(r"[^\W_][\w'-]*")
 _MY_RELATION: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?(?P<relation>{RELATIONS})\b", re.IGNORECASE)
+# Words that ask without saying what for: "Tell me what you know about Bob".
+_IDLE: Final = frozenset(words("tell know anything everything something remember about summary happened"))
+# Words that so many questions share that having them answers none.
+_WEAK: Final = frozenset(
+    words("favourite favorite kind type sort thing many much often name get go going come")
+)
 _YEAR: Final = re.compile(r"\b(?:19|20)\d\d\b")
 _MONTH: Final = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b", re.IGNORECASE)
 
@@ -30,7 +36,7 @@ class Asked(msgspec.Struct, frozen=True):
     """A question read: its terms, whom it is about, which predicates it asks for, and of what time.
 
     named: persons whom the words name. focus: those, or who asks, or the asker's relative: whose claims may
-    answer. names: the terms that are those persons' names. past: it asks for what was.
+    answer. names: the terms that are those persons' names. light: those, and words that answer nothing. past: it asks for what was.
     """
 
     text: str
@@ -38,6 +44,7 @@ class Asked(msgspec.Struct, frozen=True):
     named: tuple[Concept, ...] = ()
     focus: tuple[Concept, ...] = ()
     names: frozenset[str] = frozenset()
+    light: frozenset[str] = frozenset()
     predicates: frozenset[str] = frozenset()
     past: bool = False
     when: When | None = None
@@ -63,12 +70,17 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
         if FIRST_PERSON.search(text) and (not relatives or predicates <= RELATIONAL):
             focus.append(asker)
     dates = find_dates(text, now, past=True)
+    terms = tuple(dict.fromkeys(words(text)))
+    names = frozenset(term for person in named for name in _names(person) for term in words(name))
+    if focus and not predicates and not set(terms) - names - _IDLE:  # all that is known of somebody
+        predicates, names = frozenset(CUES), frozenset()
     return Asked(
         text=text,
-        terms=tuple(dict.fromkeys(words(text))),
+        terms=terms,
         named=tuple(named),
         focus=tuple({person.id: person for person in focus}.values()),
-        names=frozenset(term for person in named for name in _names(person) for term in words(name)),
+        names=names,
+        light=names | _WEAK,
         predicates=predicates,
         past=PAST.search(text) is not None,
         when=dates[0] if len(dates) == 1 else None,

@@ -230,7 +230,7 @@ def recall_turns(view: View, asked: Asked, turns: Turns, hidden: frozenset[str])
         asked.terms,
         dated=_dated(view, asked, turns),
         favoured=favoured,
-        light=asked.names,
+        light=asked.light,
         hidden=hidden.__contains__,
     )
 
@@ -254,7 +254,7 @@ def _dated(view: View, asked: Asked, turns: Turns) -> dict[str, list[int]]:
 
 def bears(view: View, asked: Asked, turns: Turns, place: int) -> bool:
     """Whether a turn itself has a telling word of the question, or answers a question that has one."""
-    wanted = set(asked.terms) - asked.names
+    wanted = set(asked.terms) - asked.light
     if wanted & set(words(_said(view, turns, place))):
         return True
     before = place - 1
