@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, TextIO
+from typing import Any, Final, TextIO
 
 import click
 
 from functions.cli import forming, transcripts
 from functions.cli.client import Client
 from functions.cli.terminal import Failure, json_option, service_options, space_option
+
+
+_SHOWN: Final = 5  # citations printed for a person
+_ABOUT: Final = 90  # characters of each
 
 
 @click.command()
@@ -79,7 +83,17 @@ def recall(
         lines.append(
             f"\nfound: {'yes' if found['found'] else 'no'}   uncertainty: {found['uncertainty']:.2f}"
         )
-    for memory in found.get("memories") or ():
-        facts = (memory.get("type"), memory.get("name"), memory.get("created_at"), memory.get("source"))
-        lines.append("  " + "  ".join([memory["entity"], *(str(each) for each in facts if each is not None)]))
+    memories = found.get("memories") or []
+    lines += [_citation(number, memory) for number, memory in enumerate(memories[:_SHOWN], start=1)]
+    if len(memories) > _SHOWN:
+        lines.append(f"  ... and {len(memories) - _SHOWN} more; --json shows all")
     return "\n".join(lines), found
+
+
+def _citation(number: int, memory: dict[str, Any]) -> str:
+    """One line for one memory that the answer rests on: its id, its date, and how it begins."""
+    date = str(memory.get("created_at") or "")[:10]
+    about = str(memory.get("name") or memory.get("type") or "").replace("\n", " ")
+    return (
+        f"  [{number}] {memory['entity']}  {date:<10}  {about[:_ABOUT]}{'…' if len(about) > _ABOUT else ''}"
+    )

@@ -14,7 +14,14 @@ READING = STATE | LANGUAGE | {"core.authority", "core.query", "core.epistemic", 
 ENGINE = (
     WRITING
     | READING
-    | {"core.transaction.scope", "core.mutation", "core.meta", "core.capsule", "core.history"}
+    | {
+        "core.transaction.needs",
+        "core.transaction.scope",
+        "core.mutation",
+        "core.meta",
+        "core.capsule",
+        "core.history",
+    }
 )
 MAY_IMPORT: dict[str, set[str]] = {
     "core.errors": set(),
