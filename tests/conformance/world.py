@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
+from jsonschema import Draft202012Validator
 
 from core.authority import Principal
 from core.engine import Context, Outcome, execute
@@ -18,12 +18,13 @@ from core.model.elements import Origin
 from core.model.instants import Instant
 from core.model.log import Delta, SpaceMeta, Tier
 from core.protocol.request import read_request
-from core.protocol.response import failure, response_to_json
+from core.protocol.response import Response, encode_response, failure
 from core.query import Coordinate
 from core.schema.environment import initial_environment, install_package, set_active_packages
 from core.state.space import SpaceState, genesis
 from core.transaction.draft import Draft
 from core.transaction.needs import Artifact, Deltas, Given, Need, RetainedOutcome
+from tests.conformance.packages import wire_schema
 
 EPOCH: Instant = 1_780_000_000_000
 OWNER = Principal("owner")
@@ -174,9 +175,14 @@ class World:
         return found[-1] if found else NoemaError("HistoricalSnapshotUnavailable", "before the space began")
 
 
-def json_of(response: Any) -> dict[str, Any]:
-    """A response as a client reads it: through bytes."""
-    value: dict[str, Any] = json.loads(msgspec.json.encode(response_to_json(response)))
+_RESPONSE = Draft202012Validator(wire_schema("kip-response"))
+
+
+def json_of(response: Response) -> dict[str, Any]:
+    """A response as a client reads it: through bytes, and always as the published schema wants it."""
+    value: dict[str, Any] = json.loads(encode_response(response))
+    problem = next(iter(_RESPONSE.iter_errors(value)), None)
+    assert problem is None, f"the response breaks its schema: {problem.message}"
     return value
 
 
