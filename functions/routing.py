@@ -17,6 +17,7 @@ import msgspec
 from core.errors import NoemaError
 from core.model.ids import check_space_id
 from core.model.instants import Instant
+from core.ports import Unavailable
 from core.service.values import Caller
 from functions import endpoints, failures, negotiate
 from functions.bootstrap import Services
@@ -114,6 +115,11 @@ def respond(
     except NoemaError as error:
         trace.code = error.code
         response = failures.to_response(error)
+    except Unavailable as fault:
+        # A service tells of its store itself; this is what nobody expected, so the worst is assumed.
+        bug(fault, request_id=request_id, route=trace.route)
+        trace.code = "ServiceUnavailable" if trace.method == "GET" else "OutcomeUnknown"
+        response = failures.to_response(NoemaError(trace.code, "a part of the service did not answer"))
     except SettingsError as error:
         logger().critical("settings", extra={"request_id": request_id, "problem": str(error)})
         trace.code = "InternalError"
@@ -125,7 +131,8 @@ def respond(
     took = 0 if clock is None or began is None else clock.now() - began
     logger().append_keys(request_id=request_id)
     request_line(**msgspec.structs.asdict(trace), status=response.status, ms=took)
-    headers = {**response.headers, **_cors(request, origins), "x-request-id": request_id}
+    ours = {"x-request-id": request_id, "x-content-type-options": "nosniff"}
+    headers = {**response.headers, **_cors(request, origins), **ours}
     return encode_event(msgspec.structs.replace(response, headers=headers))
 
 

@@ -31,6 +31,13 @@ def environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[pyt
     monkeypatch.setenv("NOEMA_ENDPOINT_HOST", "127.0.0.1")
     bootstrap.services.cache_clear()
     yield monkeypatch
+    forget()
+
+
+def forget() -> None:
+    """End what a process would: close the store and drop the services."""
+    if bootstrap.services.cache_info().currsize and isinstance(bootstrap.services().table, SqliteTable):
+        bootstrap.services().table.close()
     bootstrap.services.cache_clear()
 
 

@@ -176,6 +176,37 @@ def test_a_bug_is_told_by_its_id_alone(log: list[dict[str, Any]]) -> None:
     assert "secret" not in json.dumps(log)  # an exception may quote somebody's memory
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "code"),
+    [
+        ("GET", "/v1/demo/info", "ServiceUnavailable"),
+        ("PATCH", "/v1/demo/management/update_space", "OutcomeUnknown"),
+    ],
+)
+def test_a_fault_that_a_service_let_through_is_a_503(method: str, path: str, code: str) -> None:
+    """A read may be repeated; of a write nothing is known."""
+    world = World().make_space()
+
+    class Broken:
+        def info(self, space: str) -> None:
+            raise Unavailable("no answer")
+
+        def update_space(self, *args: Any) -> None:
+            raise Unavailable("no answer")
+
+    world.services.__dict__["admin"] = Broken()
+
+    answer = world.ask(method, path, {"name": "x"}, token=world.token())
+
+    assert (answer.status, answer.code) == (503, code)
+
+
+def test_no_answer_may_be_taken_for_another_type() -> None:
+    """A browser must not guess at what a memory says."""
+    for path in ("/info", "/SKILL.md", "/v1/demo/info", "/nothing"):
+        assert World().ask("GET", path).headers["x-content-type-options"] == "nosniff"
+
+
 def test_settings_that_cannot_be_used_are_a_500_with_a_log_line(log: list[dict[str, Any]]) -> None:
     """A deployment with a bad variable answers in JSON, and its log names the variable."""
 
