@@ -11,7 +11,6 @@ from functions.cli import forming, transcripts
 from functions.cli.client import Client
 from functions.cli.terminal import Failure, json_option, service_options, space_option
 
-
 _SHOWN: Final = 5  # citations printed for a person
 _ABOUT: Final = 90  # characters of each
 
