@@ -158,7 +158,7 @@ def test_parameters_are_data(people):
         ({"command": READ, "language": "KML"}, "LanguageMismatch"),
         ({"command": BROKEN}, "InvalidSyntax"),
         ({"ast": {"node": "Archive"}}, "InvalidSyntax"),
-        ({"command": 'UPDATE :x SET ATTRIBUTES {a: 1}', "parameters": {"x": 5}}, "TypeMismatch"),
+        ({"command": "UPDATE :x SET ATTRIBUTES {a: 1}", "parameters": {"x": 5}}, "TypeMismatch"),
     ],
 )  # fmt: skip
 def test_an_operation_that_cannot_run(people, operation, code):

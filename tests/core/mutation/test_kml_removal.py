@@ -44,11 +44,11 @@ def test_retention_is_set_field_by_field(people, made):
 @pytest.mark.parametrize(
     ("clause", "code"),
     [
-        ('{retention_class: 5}', "TypeMismatch"),
+        ("{retention_class: 5}", "TypeMismatch"),
         ('{expires_at: "soon"}', "TypeMismatch"),
         ('{legal_hold: "yes"}', "TypeMismatch"),
-        ('{valid_until: null}', "SchemaFieldNotFound"),
-        ('{legal_hold: true} EXPECT VERSION 9', "VersionConflict"),
+        ("{valid_until: null}", "SchemaFieldNotFound"),
+        ("{legal_hold: true} EXPECT VERSION 9", "VersionConflict"),
     ],
 )  # fmt: skip
 def test_retention_that_does_not_fit(people, made, clause, code):
