@@ -39,6 +39,7 @@ class Turns:
         for number, length in zip(session, lengths, strict=True):
             self.session_lengths[number] += length
         self.terms = sum(lengths)
+        self.near_lengths = [sum(lengths[i] for i in self.around(place)) for place in range(len(ids))]
 
     def extend(self, ids: Sequence[str], postings: Postings) -> Turns:
         """These turns and the later ones of `ids`, which begins with the ids that are known already."""
@@ -98,56 +99,72 @@ def rank(
         light: terms that rank but do not count as held, such as names: being named answers nothing.
         hidden: whether the caller may not see an element.
     """
-    count = len(turns.ids)
-    own: dict[int, float] = {}
-    near: dict[int, float] = {}
-    whole: dict[int, float] = {}
-    covered: dict[int, float] = {}
-    total = 0.0
-    average = max(turns.terms / max(count, 1), 1.0)
-    session_average = turns.terms / max(len(turns.starts), 1)
+    scores = _Scores(turns)
     for term in terms:
         times = _times(turns, postings.word(term), hidden)
         for place in dated.get(term, ()):
-            times[place] = times.get(place, 0) + 1
+            if not hidden(turns.ids[place]):
+                times[place] = times.get(place, 0) + 1
+        scores.add(term, times, light=term in light)
+    ranked = [turn for turn in scores.combined(favoured) if not hidden(turns.ids[turn.place])]
+    return sorted(ranked, key=lambda turn: (-turn.score, turn.place))
+
+
+class _Scores:
+    """What each turn has earned so far: by its own words, with its neighbours', by its session's."""
+
+    def __init__(self, turns: Turns) -> None:
+        self.turns = turns
+        self.own: dict[int, float] = {}
+        self.near: dict[int, float] = {}
+        self.session: dict[int, float] = {}
+        self.held: dict[int, float] = {}  # weight of the query's terms that a turn and its neighbours have
+        self.wanted = 0.0
+
+    def add(self, term: str, times: dict[int, int], *, light: bool) -> None:
+        """Add one term of the query, which each turn has so many times."""
+        turns, count = self.turns, len(self.turns.ids)
+        average = max(turns.terms / max(count, 1), 1.0)
         idf = inverse_frequency(count, len(times))
-        counted = 0.0 if term in light else idf * (UNKNOWN_PAIR if not times and _is_pair(term) else 1.0)
-        total += counted
+        telling = 0.0 if light else idf * (UNKNOWN_PAIR if not times and _is_pair(term) else 1.0)
+        self.wanted += telling
         beside: dict[int, int] = {}
         sessions: dict[int, int] = {}
         for place, often in times.items():
-            own[place] = own.get(place, 0.0) + idf * weight(often, turns.lengths[place], average)
+            self.own[place] = self.own.get(place, 0.0) + idf * weight(often, turns.lengths[place], average)
             number = turns.session[place]
             sessions[number] = sessions.get(number, 0) + often
             for other in turns.around(place):
                 beside[other] = beside.get(other, 0) + often
         near_idf = inverse_frequency(count, len(beside))
         for place, often in beside.items():
-            length = sum(turns.lengths[i] for i in turns.around(place))
-            near[place] = near.get(place, 0.0) + near_idf * weight(often, length, 3 * average)
-            covered[place] = covered.get(place, 0.0) + counted
+            earned = near_idf * weight(often, turns.near_lengths[place], 3 * average)
+            self.near[place] = self.near.get(place, 0.0) + earned
+            self.held[place] = self.held.get(place, 0.0) + telling
         session_idf = inverse_frequency(len(turns.starts), len(sessions))
+        session_average = turns.terms / max(len(turns.starts), 1)
         for number, often in sessions.items():
             earned = session_idf * weight(often, turns.session_lengths[number], session_average)
-            whole[number] = whole.get(number, 0.0) + earned
-    scales = (
-        OWN / _spread(own.values(), count),
-        NEAR / _spread(near.values(), count),
-        SESSION / _spread([s for n, s in whole.items() for _ in range(*turns.bounds(n))], count),
-    )
-    ranked = [
-        Ranked(
-            place,
-            scales[0] * own.get(place, 0.0)
-            + scales[1] * score
-            + scales[2] * whole.get(turns.session[place], 0.0)
-            + (SPEAKER if place in favoured else 0.0),
-            covered[place] / max(total, 1e-9),
-        )
-        for place, score in near.items()
-        if not hidden(turns.ids[place])
-    ]
-    return sorted(ranked, key=lambda turn: (-turn.score, turn.place))
+            self.session[number] = self.session.get(number, 0.0) + earned
+
+    def combined(self, favoured: Collection[int]) -> list[Ranked]:
+        """The three scores on one scale, added up, for every turn that earned anything by its words."""
+        turns, count = self.turns, len(self.turns.ids)
+        by_turn = [score for number, score in self.session.items() for _ in range(*turns.bounds(number))]
+        own = OWN / _spread(self.own.values(), count)
+        near = NEAR / _spread(self.near.values(), count)
+        session = SESSION / _spread(by_turn, count)
+        return [
+            Ranked(
+                place,
+                own * self.own.get(place, 0.0)
+                + near * score
+                + session * self.session[turns.session[place]]
+                + (SPEAKER if place in favoured else 0.0),
+                self.held[place] / max(self.wanted, 1e-9),
+            )
+            for place, score in self.near.items()
+        ]
 
 
 def _times(turns: Turns, found: Sequence[tuple[str, int]], hidden: Callable[[str], bool]) -> dict[int, int]:
