@@ -13,7 +13,7 @@ from tests.concurrency.process import open_ledger
 
 ROOT = Path(__file__).parent.parent.parent
 WRITERS = "abc"
-LIVES = 4  # of each writer
+LIVES = 3  # of each writer
 ACKNOWLEDGED = (1, 25)  # entries that the first writer of a life tells of before all are killed
 
 
@@ -49,7 +49,7 @@ def live_and_die(folder: Path, first: dict[str, int], count: int) -> dict[str, l
 
 
 def test_killed_writers_lose_and_double_nothing(tmp_path: Path) -> None:
-    """Three processes are killed four times; sent again, the entry in doubt is replayed or written, never both."""
+    """Three processes are killed three times; sent again, the entry in doubt is replayed or written, never both."""
     ledger, table = open_ledger(tmp_path, seed=1)
     ledger.create()
     chance = random.Random(7)
