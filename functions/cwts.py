@@ -90,7 +90,7 @@ def _map(data: bytes) -> dict[Any, Any]:
 
 
 def _check_headers(protected: dict[Any, Any], unprotected: dict[Any, Any]) -> None:
-    if protected.get(_ALG) != EDDSA or _ALG in unprotected:
+    if protected.get(_ALG) != EDDSA:
         raise Rejected("algorithm")
     if _CRIT in protected or _CRIT in unprotected:  # we understand no extension that must be understood
         raise Rejected("critical header")

@@ -210,6 +210,20 @@ def test_publicity_is_repeated_in_head() -> None:
     assert row_bytes(space_pk("demo"), HEAD, row) < MAX_HEAD_BYTES
 
 
+def test_a_new_life_of_an_id_is_private() -> None:
+    """What HEAD said of a deleted space is not taken over by the next one."""
+    place = Place()
+    place.create()
+    place.update(public=True)
+    row = place.rows.get(space_pk("demo"), HEAD)
+    assert row is not None
+    place.rows.transact([Put(space_pk("demo"), HEAD, {**row, "state": "deleted"})])
+
+    place.create()
+
+    assert place.admin.is_public("demo") is False
+
+
 def test_a_store_that_does_not_answer_is_not_a_private_space() -> None:
     """A failed look is ServiceUnavailable, never a verdict."""
     place = Place(Faults(range(1000), reads=True))
