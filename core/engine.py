@@ -28,6 +28,7 @@ from core.protocol.request import Execution, Request
 from core.protocol.response import (
     ExecutionEcho,
     OperationResult,
+    Receipt,
     Response,
     ResponseContext,
     failure,
@@ -40,8 +41,8 @@ from core.transaction.run import UnitOutcome, replayed, run_unit
 from core.transaction.scope import Context
 
 __all__ = [
-    "PHASES", "Context", "Outcome", "Plan", "Unit", "UnitOutcome", "execute", "plan_request", "replayed",
-    "respond", "run_unit", "skipped",
+    "PHASES", "Context", "Outcome", "Plan", "Unit", "UnitOutcome", "execute", "plan_request", "refused",
+    "replayed", "respond", "run_unit", "skipped",
 ]  # fmt: skip
 
 PHASES: Final = (
@@ -139,7 +140,9 @@ def refused(unit: Unit, error: NoemaError) -> UnitOutcome:
         else OperationResult(status="skipped", op_id=op.operation.op_id)
         for place, op in enumerate(unit.ops)
     ]
-    return UnitOutcome(results=results, failed=True)
+    unknown = error.code == "OutcomeUnknown"
+    receipt = Receipt(status="unknown", request_digest=unit.digest) if unknown else None
+    return UnitOutcome(results=results, receipt=receipt, failed=True)
 
 
 def skipped(unit: Unit) -> UnitOutcome:
@@ -161,8 +164,10 @@ def respond(plan: Plan, outcomes: list[UnitOutcome], meta: SpaceMeta) -> Respons
         for outcome in outcomes
         for result in outcome.results
     ]
+    receipts = [outcome.receipt for outcome in outcomes]
+    unknown = any(receipt is not None and receipt.status == "unknown" for receipt in receipts)
     return Response(
-        status=status_of(results),
+        status="outcome_unknown" if unknown else status_of(results),
         results=results,
         request_id=request.request_id,
         execution=_echo(request),

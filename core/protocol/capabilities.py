@@ -49,7 +49,7 @@ LIMITS: Final[dict[str, int]] = {
     "max_transaction_operations": MAX_OPERATIONS,
     "max_command_bytes": 262_144,
     "max_element_bytes": 262_144,
-    "idempotency_retention_days": 30,
+    "idempotency_retention_days": 7,
 }
 """Bounds a client may plan with."""
 

@@ -59,7 +59,7 @@ def _change(draw):
         f"UPDATE {target} SET ATTRIBUTES {{n: {draw(number)}}}",
         f"UPDATE {target} SET ATTRIBUTES {{m: {draw(number)}}}",
         f'UPDATE {target} SET FIELDS {{name: "renamed"}}',
-        f'UPDATE ?x SET ATTRIBUTES {{n: ADD(COALESCE(?x.attributes.n, 1), 1)}} WHERE {{?x CONCEPT {{type: "Person"}}}} LIMIT 2',
+        'UPDATE ?x SET ATTRIBUTES {n: ADD(COALESCE(?x.attributes.n, 1), 1)} WHERE {?x CONCEPT {type: "Person"}} LIMIT 2',
         f"ARCHIVE {target}",
         f"TOMBSTONE {target}",
         f"SET RETENTION {target} {{legal_hold: true}}",

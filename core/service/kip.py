@@ -1,0 +1,251 @@
+"""The use case behind `execute_kip` and `execute_kip_readonly`: the engine, driven over a durable log.
+
+What lives here: loading what the engine needs, committing unit by unit through the one commit loop, and turning
+what the store says into the protocol's answers. What must never live here: KIP's meaning (`core.engine`) and who
+may call (the transport has verified that and built the `Principal`).
+
+A body, not an HTTP status, carries success (KIP §82): `execute` answers every request that reaches it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from core.authority import Principal
+from core.engine import (
+    Context,
+    Plan,
+    Unit,
+    UnitOutcome,
+    plan_request,
+    refused,
+    replayed,
+    respond,
+    run_unit,
+    skipped,
+)
+from core.errors import NoemaError
+from core.model.instants import Instant
+from core.ports import Clock
+from core.protocol.request import Request
+from core.protocol.response import OperationResult, Response, Warning, failure  # noqa: A004 - the protocol's word
+from core.query import Coordinate
+from core.service.attempt import is_over
+from core.service.commit import Commits
+from core.service.erasure import MAX_IDS, Erasures
+from core.service.faults import reading
+from core.service.spaces import Spaces
+from core.service.values import Idempotency, Proposal
+from core.state.space import SpaceState
+from core.storage.codec import decode_json
+from core.storage.layout import idempotency_sk, space_pk
+from core.transaction.needs import Deltas, Missing, Need, RetainedOutcome
+
+MAX_NEEDS = 64  # distinct things one unit may ask for; more is a bug, not a request
+
+
+class _Aborted(Exception):  # noqa: N818 - carries an outcome out of the commit loop, which must not retain it
+    def __init__(self, outcome: UnitOutcome) -> None:
+        self.outcome = outcome
+        super().__init__("the unit failed")
+
+
+class Kip:
+    """Runs KIP requests against durable spaces. Safe to share between threads.
+
+    Args:
+        spaces: reads.
+        commits: the one commit loop.
+        erasures: destroys the bytes of what a PURGE erased, in all of history.
+        clock: the time.
+        secret: signs cursors and snapshot tokens; the same in every process of a deployment.
+    """
+
+    def __init__(
+        self, spaces: Spaces, commits: Commits, erasures: Erasures, clock: Clock, *, secret: bytes
+    ) -> None:
+        self._spaces = spaces
+        self._commits = commits
+        self._erasures = erasures
+        self._clock = clock
+        self._secret = secret
+
+    def execute(
+        self,
+        space_id: str,
+        request: Request,
+        principal: Principal,
+        *,
+        deadline: Instant,
+        readonly: bool = False,
+        endpoint: str = "kip",
+    ) -> Response:
+        """The response to a request, whatever became of it.
+
+        Args:
+            space_id: the space the transport resolved.
+            request: the checked envelope.
+            principal: the verified caller.
+            deadline: when to give up (ms); a shorter one of the request's own counts.
+            readonly: the endpoint that may not write.
+            endpoint: its class, for the scope of idempotency keys.
+
+        Raises:
+            NoemaError: NotFoundOrNotVisible or ServiceUnavailable, if the space itself cannot be read.
+        """
+        now = self._clock.now()
+        wait = request.options.deadline_ms
+        until = min(deadline, now + wait) if isinstance(wait, int) else deadline
+        state = self._spaces.load(space_id)
+        context = Context(
+            principal=principal,
+            now=now,
+            readonly=readonly,
+            endpoint=endpoint,
+            secret=self._secret,
+            overdue=lambda: self._clock.now() >= until,
+        )
+        try:
+            plan = plan_request(request, state.meta, context)
+        except NoemaError as error:
+            return failure(error, request)
+        return _Run(self, space_id, plan, context, until).respond(state)
+
+    # --- what a run needs of the world
+
+    def read(self, space_id: str) -> SpaceState:
+        """The newest state."""
+        return self._spaces.load(space_id)
+
+    def commit(
+        self, space_id: str, unit: Unit, run: Callable[[SpaceState], UnitOutcome], until: Instant
+    ) -> UnitOutcome:
+        """Run a unit on the newest state until its commit stands, or say why it does not."""
+        retry = unit.retry
+        idempotency = None if retry is None else Idempotency(retry.scope, retry.key, retry.digest)
+
+        def decide(state: SpaceState) -> Proposal:
+            outcome = run(state)
+            if outcome.failed:
+                raise _Aborted(outcome)
+            return Proposal(outcome.delta, outcome.retained())
+
+        try:
+            committed = self._commits.commit(space_id, decide, deadline=until, idempotency=idempotency)
+        except _Aborted as aborted:
+            return aborted.outcome
+        except NoemaError as error:
+            return refused(unit, error)
+        return replayed(committed.outcome, unit)
+
+    def erase(self, space_id: str, outcome: UnitOutcome, principal: str) -> UnitOutcome:
+        """Destroy the bytes of what a unit purged; a caveat where that must be done later."""
+        receipt = outcome.receipt
+        ids = [
+            found
+            for result in outcome.results
+            if isinstance(result.result, dict)
+            for found in result.result.get("purged", ())
+        ]
+        if not ids or receipt is None or receipt.status != "committed":
+            return outcome
+        try:
+            for first in range(0, len(ids), MAX_IDS):
+                owner = f"{receipt.tx_id}-{first}"
+                self._erasures.erase(space_id, ids[first : first + MAX_IDS], principal, owner=owner)
+        except NoemaError as error:
+            note = Warning(
+                code="ErasurePending",
+                message="the elements are stubs; destroying their bytes in history is still to be done",
+                details={"reason": error.code},
+            )
+            return msgspec.structs.replace(outcome, results=[_noted(r, note) for r in outcome.results])
+        return outcome
+
+    def answer(self, space_id: str, need: Need) -> Any:  # the value the need asks for, or a NoemaError
+        """What the engine needs, from the store."""
+        try:
+            if isinstance(need, Coordinate):
+                return self._state_at(space_id, need)
+            if isinstance(need, Deltas):
+                return self._spaces.deltas(space_id, need.after, need.limit)
+        except NoemaError as error:
+            return error
+        if isinstance(need, RetainedOutcome):
+            return self._retained(space_id, need)
+        return NoemaError("ArtifactUnavailable", "there is no staged artifact of this handle")
+
+    def _state_at(self, space_id: str, at: Coordinate) -> SpaceState:
+        try:
+            return self._spaces.load_at(space_id, seq=at.seq, time=at.time, tx=at.tx)
+        except NoemaError as error:
+            if error.code != "InvalidInput":
+                raise
+            raise NoemaError(
+                "HistoricalSnapshotUnavailable", "the space has not reached that point", details=error.details
+            ) from error
+
+    def _retained(self, space_id: str, need: RetainedOutcome) -> Any:  # JSON, or None
+        with reading():
+            row = self._spaces.table.get(space_pk(space_id), idempotency_sk(need.scope, need.key))
+        if row is None or is_over(row, self._clock.now()):
+            return None
+        body = row["outcome"]
+        assert isinstance(body, bytes)
+        return {"digest": row["request"], "outcome": decode_json(body)}
+
+
+class _Run:
+    """One request on its way."""
+
+    def __init__(self, kip: Kip, space_id: str, plan: Plan, context: Context, until: Instant) -> None:
+        self._kip = kip
+        self._space_id = space_id
+        self._plan = plan
+        self._context = context
+        self._until = until
+
+    def respond(self, state: SpaceState) -> Response:
+        """Every unit in order, then the response."""
+        plan = self._plan
+        outcomes: list[UnitOutcome] = []
+        for place, unit in enumerate(plan.units):
+            if plan.stops and outcomes and outcomes[-1].failed:
+                outcomes.append(skipped(unit))
+                continue
+            dry = plan.request.options.dry_run
+            if place and not dry:
+                state = self._kip.read(self._space_id)
+            outcome = self._run(state, unit, dry=dry)
+            if outcome.tentative is not None:
+                state = state.apply(outcome.tentative)
+            outcomes.append(outcome)
+        return respond(plan, outcomes, state.meta)
+
+    def _run(self, state: SpaceState, unit: Unit, *, dry: bool) -> UnitOutcome:
+        """A unit, with what it needs handed in as it asks for it."""
+        given = self._context.given
+        for _ in range(MAX_NEEDS):
+            context = msgspec.structs.replace(self._context, given=given)
+            try:
+                if dry or not unit.writes:
+                    return run_unit(state, unit, self._plan, context)
+                return self._commit(unit, context)
+            except Missing as missing:
+                given = given.plus(missing.need, self._kip.answer(self._space_id, missing.need))
+        raise NoemaError("ResourceExhausted", f"one operation asks for more than {MAX_NEEDS} older states")
+
+    def _commit(self, unit: Unit, context: Context) -> UnitOutcome:
+        def run(state: SpaceState) -> UnitOutcome:
+            return run_unit(state, unit, self._plan, context)
+
+        outcome = self._kip.commit(self._space_id, unit, run, self._until)
+        return self._kip.erase(self._space_id, outcome, context.principal.id)
+
+
+def _noted(result: OperationResult, note: Warning) -> OperationResult:
+    warnings = [*(result.warnings if isinstance(result.warnings, list) else ()), note]
+    return msgspec.structs.replace(result, warnings=warnings)
