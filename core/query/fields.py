@@ -26,6 +26,7 @@ from core.model.elements import (
 )
 from core.model.instants import Instant, format_instant
 from core.model.literals import Literal, Ref
+from core.query.values import IdText
 from core.schema.environment import Environment
 
 Path = tuple[str, ...]
@@ -65,7 +66,7 @@ def _governance(element: AnyElement) -> dict[str, Json]:
     }
     lineage = authority_lineage(element)
     if lineage:
-        out["authority_lineage"] = lineage
+        out["authority_lineage"] = [IdText(found) for found in lineage]
     if element.system.state == "purged":
         out["purged"] = True
     return out

@@ -22,6 +22,12 @@ from core.query.context import Edge, Projected, Value
 Scalar = str | int | float | bool | None
 
 
+class IdText(str):  # a name that may be shown only to who may see what it names
+    """An id that is written as plain text in the wire form, not as `{"id": ...}`."""
+
+    __slots__ = ()
+
+
 def scalar(value: Any) -> Any:  # a JSON value or a bound value
     """A literal as the JSON scalar it holds; anything else as it is."""
     return value.value if isinstance(value, Literal) else value
@@ -50,7 +56,7 @@ def plain(value: Any) -> Any:  # a bound value or a JSON value with Refs inside 
         return value.value
     if isinstance(value, Edge):
         return edge_json(value)
-    return value
+    return str(value) if isinstance(value, IdText) else value
 
 
 def edge_json(edge: Edge) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from core.model.elements import KIND_OF_TYPE, AnyElement, Json
 from core.model.literals import Ref
 from core.query.fields import FIELDS, without
-from core.query.values import plain
+from core.query.values import IdText, plain
 
 _OPTIONAL: Final = frozenset({"client_key", "merged_into", "structural"})
 
@@ -67,6 +67,8 @@ def conceal(value: Any, seen: Seen) -> Any:  # JSON with Refs inside
 def _may_show(item: Any, seen: Seen) -> bool:
     if isinstance(item, Ref):
         return seen(item.id)
+    if isinstance(item, IdText):
+        return seen(item)
     if isinstance(item, dict) and isinstance(item.get("id"), str):
         return seen(item["id"])
     return True

@@ -67,7 +67,7 @@ class Oracle:
 
     def optional(self, where: ast.Where, row: Solution) -> list[Solution]:
         found = self.block(where, row)
-        return [{name: None for name in escaping(where)} | extended for extended in found or [row]]
+        return [dict.fromkeys(escaping(where)) | extended for extended in found or [row]]
 
     # --- patterns
 

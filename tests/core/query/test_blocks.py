@@ -136,7 +136,7 @@ def test_union_inside_not_agrees_with_the_outer_row(brain: Brain) -> None:
         ("?c.attributes.nothing < 1", []),
         ("?c.attributes.nothing == null", ["Alice", "Bob", "Carol"]),
         ("?c.attributes.age != 30", ["Bob", "Carol"]),
-        ("?c.name >= \"B\" && ?c.name <= \"Bz\"", ["Bob"]),
+        ('?c.name >= "B" && ?c.name <= "Bz"', ["Bob"]),
         ("-?c.attributes.age < -5", ["Alice"]),
         ('IN(?c.name, ["Bob", "Carol"])', ["Bob", "Carol"]),
         ('IN(?c.attributes.age, [1, "30"])', ["Bob"]),

@@ -13,7 +13,9 @@ from tests.core.query.brain import NOW, WORLD, Brain, reference
 def brain() -> Brain:
     """Alice prefers Dark, knows Bob, and says so; an experience of two steps."""
     b = Brain()
-    b.alice = b.concept("Person", "Alice", key="alice", aliases=("Al",), attributes={"age": 5, "home": {"city": "Bonn"}})
+    b.alice = b.concept(
+        "Person", "Alice", key="alice", aliases=("Al",), attributes={"age": 5, "home": {"city": "Bonn"}}
+    )
     b.bob = b.concept("Person", "Bob", key="bob", client_key="ck-1", canonical_id="urn:bob")
     b.dark = b.concept("Theme", "Dark", key="alice")
     b.prefers = b.says(b.alice, "prefers", b.dark)
@@ -50,8 +52,8 @@ def names(brain: Brain, where: str, parameters: object = None) -> list[object]:
         ('{attributes: {home: {city: "Bonn"}}}', ["Alice"]),
         ('{attributes: {age: "5"}}', []),
         ("{attributes: {age: true}}", []),
-        ("{canonical_id: null, type: \"Person\"}", ["Alice"]),
-        ("{_system: {version: 1}, type: \"Theme\"}", ["Dark"]),
+        ('{canonical_id: null, type: "Person"}', ["Alice"]),
+        ('{_system: {version: 1}, type: "Theme"}', ["Dark"]),
         ('{space_id: "test", type: "Theme"}', ["Dark"]),
         ('{space_id: "other"}', []),
         ("{name: 5}", []),
@@ -87,7 +89,9 @@ def test_value_of_an_attribute_joins_with_a_literal_object(brain: Brain) -> None
     brain.concept("Place", "Clock", attributes={"offset": "+08:00"})
     brain.commit()
 
-    assert brain.rows('FIND(?c.name) WHERE { ?c {attributes: {offset: ?o}} (?p, "timezone", ?o) }') == ["Clock"]
+    assert brain.rows('FIND(?c.name) WHERE { ?c {attributes: {offset: ?o}} (?p, "timezone", ?o) }') == [
+        "Clock"
+    ]
 
 
 def test_proposition_pattern_binds_both_ends(brain: Brain) -> None:
@@ -108,7 +112,7 @@ def test_bound_predicate_variable_is_compared(brain: Brain) -> None:
     """A predicate variable joins two tuples."""
     brain.says(brain.bob, "knows", brain.alice)
     brain.commit()
-    rows = brain.rows('FIND(?a.name, ?b.name) WHERE { (?a, ?p, ?b) (?b, ?p, ?a) } ORDER BY ?a.name')
+    rows = brain.rows("FIND(?a.name, ?b.name) WHERE { (?a, ?p, ?b) (?b, ?p, ?a) } ORDER BY ?a.name")
 
     assert rows == [["Alice", "Bob"], ["Bob", "Alice"]]
 
@@ -164,7 +168,7 @@ def test_string_that_looks_like_an_id_is_a_string(brain: Brain) -> None:
 @pytest.mark.parametrize(
     ("match", "count"),
     [
-        ("{proposition: ?p, stance: \"support\"}", 1),
+        ('{proposition: ?p, stance: "support"}', 1),
         ('{stance: "reject", mode: "inferred"}', 1),
         ('{asserted_by: {name: "Alice"}}', 1),
         ('{asserted_by: {name: "Carol"}}', 0),
@@ -196,12 +200,16 @@ def test_assertion_by_the_id_of_its_proposition(brain: Brain) -> None:
 
 def test_evidence_and_activity_patterns(brain: Brain) -> None:
     """KQL-005, KQL-006."""
-    assert brain.rows('FIND(?e.payload.inline) WHERE { ?e EVIDENCE {evidence_class: "tool_result"} }') == ["a note"]
+    assert brain.rows('FIND(?e.payload.inline) WHERE { ?e EVIDENCE {evidence_class: "tool_result"} }') == [
+        "a note"
+    ]
     assert brain.rows('FIND(?e.id) WHERE { ?e EVIDENCE {source: {name: "Bob"}} }') == [brain.note.id]
     activity = 'FIND(?x.status) WHERE { ?x ACTIVITY {activity_class: "inference", status: "completed"} }'
     assert brain.rows(activity) == ["completed"]
     assert brain.rows("FIND(?x.id) WHERE { ?x ACTIVITY {outputs: ?a} ?a ASSERTION {} }") == [brain.run.id]
-    assert brain.rows("FIND(?x.id) WHERE { ?x ACTIVITY {inputs: {evidence_class: \"tool_result\"}} }") == [brain.run.id]
+    assert brain.rows('FIND(?x.id) WHERE { ?x ACTIVITY {inputs: {evidence_class: "tool_result"}} }') == [
+        brain.run.id
+    ]
 
 
 def test_bare_pattern_sees_active_elements_only(brain: Brain) -> None:
@@ -242,7 +250,7 @@ def test_one_variable_twice_in_a_tuple_is_one_element(brain: Brain) -> None:
         ('STRUCTURAL (?x, "has_wing", ?y)', "SchemaSymbolNotFound"),
         ("?x {colour: 1}", "SchemaFieldNotFound"),
         ('?x CONCEPT {stance: "support"}', "SchemaFieldNotFound"),
-        ("?x ASSERTION {lifecycle: {state: \"active\"}}", "SchemaFieldNotFound"),
+        ('?x ASSERTION {lifecycle: {state: "active"}}', "SchemaFieldNotFound"),
         ('?x {facets: {"Nothing": {a: 1}}}', "SchemaSymbolNotFound"),
         ('?x {facets: {"Mnemonic": {nothing: 1}}}', "SchemaFieldNotFound"),
         ("?x {type: 5}", "TypeMismatch"),
@@ -274,11 +282,15 @@ def test_structural_pattern_over_profile_fields() -> None:
     b.link(trip, "about", steps[0])
     b.commit()
 
-    assert b.rows('FIND(?s.name, ?e.index) WHERE { ?e STRUCTURAL (?x, "has_step", ?s) } ORDER BY ?e.index') == [
+    assert b.rows(
+        'FIND(?s.name, ?e.index) WHERE { ?e STRUCTURAL (?x, "has_step", ?s) } ORDER BY ?e.index'
+    ) == [
         ["go", 0],
         ["pack", 1],
     ]
-    assert b.rows('FIND(?x.name, ?e.index) WHERE { ?e STRUCTURAL (?x, "about", {name: "pack"}) }') == [["Trip", None]]
+    assert b.rows('FIND(?x.name, ?e.index) WHERE { ?e STRUCTURAL (?x, "about", {name: "pack"}) }') == [
+        ["Trip", None]
+    ]
     assert b.rows('FIND(?s.name) WHERE { STRUCTURAL ({name: "Trip"}, "has_step", ?s) }') == ["pack", "go"]
     edge = b.rows('FIND(?e) WHERE { ?e STRUCTURAL (?x, "has_step", {name: "go"}) }')[0]
     assert edge == {
@@ -329,7 +341,9 @@ def test_facets_by_local_and_exact_name() -> None:
     assert b.rows('FIND(?c.name) WHERE { ?c {facets: {"Mnemonic": {salience: 0.5}}} }') == ["Alice"]
     assert b.rows('FIND(?c.facets["Mnemonic"].salience) WHERE { ?c {type: "Person"} }') == [0.5, None]
     assert b.rows(f'FIND(?c.facets["{WORLD}/Mnemonic"].salience) WHERE {{ ?c {{name: "Alice"}} }}') == [0.5]
-    assert b.rows('FIND(?c.facets) WHERE { ?c {name: "Alice"} }') == [{f"{WORLD}/Mnemonic": {"salience": 0.5}}]
+    assert b.rows('FIND(?c.facets) WHERE { ?c {name: "Alice"} }') == [
+        {f"{WORLD}/Mnemonic": {"salience": 0.5}}
+    ]
 
 
 def test_field_of_another_kind_reads_as_null(brain: Brain) -> None:
