@@ -9,7 +9,7 @@ An owner may do everything and see everything: every field left at its default m
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -21,13 +21,36 @@ Action = Literal[
     "correct", "transition", "derive", "manage_retention", "archive", "tombstone", "purge", "merge_identity",
     "bind_canonical_identity",
 ]  # fmt: skip
-"""What may be asked for (KIP §29); a permission is named by its action."""
+"""What is done; each kind of deed asks for a permission of its own."""
+
+PERMISSIONS: Final[dict[Action, tuple[str, ...]]] = {
+    "read": ("read",),
+    "search": ("search",),
+    "project": ("project",),
+    "export": ("export",),
+    "create": ("create",),
+    "update": ("update", "maintain"),
+    "ensure": ("create",),
+    "assert": ("assert", "record_attributed_assertion", "assert_as_actor"),
+    "retract": ("retract_own",),
+    "supersede": ("supersede_own",),
+    "correct": ("update",),
+    "transition": ("update", "maintain"),
+    "derive": ("derive",),
+    "manage_retention": ("manage_retention",),
+    "archive": ("archive",),
+    "tombstone": ("tombstone",),
+    "purge": ("purge",),
+    "merge_identity": ("merge_identity",),
+    "bind_canonical_identity": ("bind_canonical_identity",),
+}
+"""The permissions, by their names in KIP §29, of which a caller needs one for a deed."""
 
 
 class Principal(msgspec.Struct, frozen=True):
     """The authenticated caller, never taken from a request body (KIP §28.2).
 
-    id: the verified subject; channel: the way it came; permissions: the actions allowed, None for all;
+    id: the verified subject; channel: the way it came; permissions: those held (KIP §29), None for all;
     actors: ids of the Concepts it may speak for (ActorBinding, KIP §28.3), None for any;
     hidden: classifications whose elements it may not discover.
     """
@@ -45,8 +68,9 @@ class Principal(msgspec.Struct, frozen=True):
 
 
 def allows(principal: Principal, action: Action) -> bool:
-    """Whether the caller holds the permission for an action."""
-    return principal.permissions is None or action in principal.permissions
+    """Whether the caller holds a permission for an action."""
+    held = principal.permissions
+    return held is None or any(permission in held for permission in PERMISSIONS[action])
 
 
 def authorize(principal: Principal, action: Action, element: AnyElement | None = None) -> None:
@@ -60,7 +84,9 @@ def authorize(principal: Principal, action: Action, element: AnyElement | None =
         raise NoemaError("NotFoundOrNotVisible", "there is no such element, or you may not see it")
     if not allows(principal, action):
         raise NoemaError(
-            "NotAuthorized", f"you may not {action.replace('_', ' ')} here", details={"permission": action}
+            "NotAuthorized",
+            f"you may not {action.replace('_', ' ')} here",
+            details={"permissions": list(PERMISSIONS[action])},
         )
     if (
         action == "retract"

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from core.authority import authorize
 from core.errors import NoemaError
 from core.language.ast_kml import KmlStatement
 from core.language.ast_kql import Find
@@ -159,6 +160,7 @@ def _run_read(op: Op, scope: Scope, minted: dict[str, Any]) -> OperationResult:
 
 
 def _find(find: Find, scope: Scope) -> Answer:
+    authorize(scope.context.principal, "read")
     state, query = scope.state, scope.query_context()
     view, env = scope.view, scope.env
     needed = snapshot_needed(find, query, head_seq=state.seq, head_at=state.at)

@@ -214,7 +214,7 @@ def test_purges_that_are_refused(people, command, code):
 
 def test_each_removal_needs_its_own_permission(people, made):
     """Permission to update is none to remove, to hold or to erase."""
-    updater = Principal("u", permissions=frozenset({"update", "create", "read"}))
+    updater = Principal("u", permissions=frozenset({"update", "read"}))
     for command in ("ARCHIVE :carol", "TOMBSTONE :carol", 'PURGE :carol CONFIRM "PURGE"', "SET RETENTION :carol {legal_hold: true}",
                     "MERGE CONCEPT :carol INTO :bob", 'ENSURE PROPOSITION (:alice, "knows", :bob)', "RETRACT ASSERTION :a"):  # fmt: skip
         assert people.error(command, {**people.ref, **made}, principal=updater) == "NotAuthorized"
