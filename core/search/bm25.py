@@ -81,3 +81,64 @@ def search(postings: Postings, terms: Iterable[str], visible: Callable[[str], bo
             covered[element] = covered.get(element, 0.0) + idf
     hits = [Hit(element, score, covered[element] / total) for element, score in scores.items()]
     return sorted(hits, key=lambda hit: (-hit.score, hit.id[2:]))
+
+
+class Basis(msgspec.Struct, frozen=True):
+    """What weights are reckoned against: how many texts there are, and how many terms one has on average."""
+
+    documents: int
+    average: float
+
+
+class Scores(msgspec.Struct, frozen=True):
+    """`by_id`: what each text earned; `weights`: what each term of the query is worth, most telling first."""
+
+    by_id: dict[str, float]
+    weights: dict[str, float]
+
+    @property
+    def best_possible(self) -> float:
+        """More than any text can earn: every term, told over and over in a text without other words."""
+        return sum(self.weights.values()) * (K1 + 1)
+
+
+def basis_of(postings: Postings) -> Basis:
+    """The index as a whole."""
+    stats = postings.text_stats
+    return Basis(stats.documents, stats.terms / max(stats.documents, 1))
+
+
+def score(
+    postings: Postings,
+    terms: Iterable[str],
+    basis: Basis,
+    *,
+    letters: str,
+    admits: Callable[[str, str], bool] | None = None,
+) -> Scores:
+    """What every text of some kinds earns; nothing is sorted and nothing cut off.
+
+    Args:
+        postings: the text index.
+        terms: the query's.
+        basis: what weights are reckoned against. It must not depend on texts that the caller may not see.
+        letters: of the kinds whose texts are scored; texts of all kinds count towards a term's frequency.
+        admits: whether an element counts as having a term, for the caller; None: whenever it has it.
+    """
+    earned: dict[str, float] = {}
+    weights: dict[str, float] = {}
+    average = max(basis.average, 1.0)
+    floor, slope, most = K1 * (1 - B), K1 * B / average, K1 + 1
+    length_of = postings.text_length
+    for term in dict.fromkeys(terms):
+        found = postings.word(term)
+        if admits is not None:
+            found = [pair for pair in found if admits(pair[0], term)]
+        idf = weights[term] = inverse_frequency(basis.documents, len(found))
+        top = idf * most
+        for element, times in found:
+            if element[0] in letters:
+                gain = top * times / (times + floor + slope * length_of(element))
+                earned[element] = earned.get(element, 0.0) + gain
+    order = sorted(weights.items(), key=lambda item: -item[1])
+    return Scores(earned, dict(order))

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Collection
 from functools import lru_cache
 from typing import Final
 
@@ -198,21 +199,36 @@ def terms(text: str) -> Counter[str]:
     return Counter(words(text))
 
 
+def first_match(text: str, wanted: Collection[str]) -> tuple[int, int] | None:
+    """Where the first run of characters stands that has one of some terms: its beginning and end, or None."""
+    for run in _RUNS.finditer(text):
+        if any(term in wanted for term in words(run.group())):
+            return run.span()
+    return None
+
+
+def texts_of(element: AnyElement) -> list[tuple[str, str]]:
+    """The texts an element has of its own, each with the dot path of the field it stands in; none of a stub."""
+    if element.system.state == "purged":
+        return []
+    if isinstance(element, Concept):
+        found = [("name", element.name)] if element.name else []
+        found.extend(("aliases", alias) for alias in element.aliases)
+        for name, value in element.attributes.items():
+            found.extend((f"attributes.{name}", text) for text in _strings(value))
+        return found
+    if isinstance(element, Evidence):
+        return [("payload", text) for text in _strings(element.payload.inline)]
+    if isinstance(element, Activity):
+        return [("activity_class", element.activity_class)]
+    if isinstance(element, Assertion) or isinstance(element.object, Ref):
+        return []
+    return [("object", element.object.value)] if isinstance(element.object.value, str) else []
+
+
 def searchable(element: AnyElement) -> str:
     """The text an element is found by; empty for elements that are found only through others."""
-    if element.system.state == "purged":
-        return ""
-    if isinstance(element, Concept):
-        parts = [element.name or "", *element.aliases, *_strings(element.attributes)]
-        return "\n".join(part for part in parts if part)
-    if isinstance(element, Evidence):
-        inline = element.payload.inline
-        return inline if isinstance(inline, str) else "\n".join(_strings(inline))
-    if isinstance(element, Activity):
-        return element.activity_class
-    if isinstance(element, Assertion) or isinstance(element.object, Ref):
-        return ""
-    return str(element.object.value) if isinstance(element.object.value, str) else ""
+    return "\n".join(text for _, text in texts_of(element) if text)
 
 
 def _strings(value: object) -> list[str]:

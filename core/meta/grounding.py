@@ -1,0 +1,155 @@
+"""Grounding: which elements fit some words, best first, for one caller (KIP §66, META §84-112).
+
+What lives here: candidates and their scores, over all five kinds. What must never live here: how a hit is shown
+(`search`), and any reading of a score as confidence or belief: it is relevance to these words, nothing else.
+
+Concepts, Evidence and Activities have words of their own in the text index. What a Proposition or an Assertion
+says stands mostly in other elements, so their words are put together when asked (`statements`). All are weighed
+by BM25 with one weight per word, so that all kinds stand in one order; a score is given as the share of the
+best that any text could earn, which makes it a number from 0 to 1 that a THRESHOLD can name.
+
+An element that the caller may not see takes no part: not in the candidates, not in the frequencies of words. And
+for such a caller the index's size, which hidden texts are part of, is replaced by a constant (KIP §66, §88.6).
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from core.meta.statements import Statements
+from core.model.elements import AnyElement, Concept
+from core.model.ids import LETTER, Kind
+from core.query.world import World
+from core.search.bm25 import Basis, basis_of, score
+from core.search.text import texts_of, words
+
+RANKING: Final = "noema-bm25-1"
+_NEUTRAL: Final = Basis(documents=1_000_000, average=12.0)  # for callers from whom something is hidden
+_TEXTS: Final = frozenset({"concept", "evidence", "activity"})  # kinds with words of their own
+_FIRST: Final = 64  # hits sorted before the rest: most answers need no more
+
+
+class Probe(msgspec.Struct, frozen=True):
+    """What is looked for: distinct terms, in which kinds, of which type or predicate."""
+
+    terms: tuple[str, ...]
+    kinds: frozenset[Kind]
+    type_ref: str | None = None
+    predicate_ref: str | None = None
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """An element that fits. `merged`: the merged Concept whose words led to it, where it was found by another id."""
+
+    element: AnyElement
+    score: float
+    merged: str | None = None
+
+
+class Grounding:
+    """One search over one view. `cut` says afterwards whether some statements were left unranked."""
+
+    def __init__(self, world: World, probe: Probe) -> None:
+        self.world = world
+        self.probe = probe
+        self.cut = False
+        open_to_all = world.open and world.context.hidden_fields is None
+        basis = basis_of(world.view) if open_to_all else _NEUTRAL
+        wanted = probe.kinds & _TEXTS
+        statements = probe.kinds - _TEXTS
+        read: frozenset[Kind] = wanted | {"concept", "proposition"} if statements else wanted
+        self._letters = "".join(LETTER[kind] for kind in sorted(wanted))
+        self._scores = score(
+            world.view,
+            probe.terms,
+            basis,
+            letters="".join(LETTER[kind] for kind in read),
+            admits=None if open_to_all else self._admits,
+        )
+
+    def hits(self, threshold: float) -> Iterator[Hit]:
+        """Everything that fits at least so well, best first; ties in order of creation."""
+        best = self._scores.best_possible
+        if best == 0:
+            return
+        seen: set[str] = set()
+        for element_id, earned in _ranked(self._earned()):
+            share = earned / best
+            if share < threshold:
+                return
+            hit = self._hit(element_id, share)
+            if hit is not None and hit.element.id not in seen:
+                seen.add(hit.element.id)
+                yield hit
+
+    def _earned(self) -> dict[str, float]:
+        """What every candidate of a wanted kind earned."""
+        by_id = self._scores.by_id
+        earned = {found: value for found, value in by_id.items() if found[0] in self._letters}
+        if self.probe.kinds - _TEXTS:
+            earned.update(self._statements())
+        return earned
+
+    def _statements(self) -> dict[str, float]:
+        statements = Statements(self.world, self._scores, self.probe.predicate_ref)
+        out: dict[str, float] = {}
+        propositions = statements.propositions()
+        if "proposition" in self.probe.kinds:
+            out.update(propositions)
+        if "assertion" in self.probe.kinds:
+            out.update(statements.assertions(propositions))
+        self.cut = statements.cut
+        return out
+
+    def _hit(self, element_id: str, share: float) -> Hit | None:
+        """The candidate as a hit, if it is still in use and of the type asked for."""
+        element = self.world.get(element_id)
+        if element is None:
+            return None
+        merged = None
+        if isinstance(element, Concept) and element.system.state == "merged":
+            merged = element_id
+            element = self.world.get(self.world.canonical(element_id))
+        if element is None or element.system.state != "active":
+            return None
+        if self.probe.type_ref is not None and (
+            not isinstance(element, Concept) or element.schema_ref != self.probe.type_ref
+        ):
+            return None
+        return Hit(element, share, merged)
+
+    def _admits(self, element_id: str, term: str) -> bool:
+        """Whether the caller may know that an element has a term."""
+        element = self.world.get(element_id)
+        if element is None:
+            return False
+        hidden = self.world.hidden(element)
+        if not hidden:
+            return True
+        return any(term in words(text) for _, text in visible_texts(element, hidden))
+
+
+def _ranked(earned: dict[str, float]) -> Iterator[tuple[str, float]]:
+    """Candidates, best first; the first few without sorting them all."""
+    floor = heapq.nlargest(_FIRST, earned.values())[-1] if len(earned) > _FIRST else 0.0
+    yield from sorted(((found, value) for found, value in earned.items() if value >= floor), key=_by_score)
+    yield from sorted(((found, value) for found, value in earned.items() if value < floor), key=_by_score)
+
+
+def _by_score(item: tuple[str, float]) -> tuple[float, str]:
+    return -item[1], item[0][2:]
+
+
+def visible_texts(element: AnyElement, hidden: frozenset[str] | None) -> list[tuple[str, str]]:
+    """The texts an element is found by and the caller may read, each with the dot path of its field."""
+    found = texts_of(element)
+    return [(path, text) for path, text in found if not _is_hidden(path, hidden)] if hidden else found
+
+
+def _is_hidden(path: str, hidden: frozenset[str]) -> bool:
+    outer = path.partition(".")[0]
+    return path in hidden or outer in hidden or (outer == "payload" and "payload.inline" in hidden)

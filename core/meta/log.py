@@ -1,0 +1,70 @@
+"""The log as META reads it: commits in pieces, asked for as they are needed.
+
+What lives here: walking the commits of a space and what each may show to one caller. What must never live here: any
+content of an element. Chronology says that something changed, and when; what it was before, FIND ... AS OF tells,
+under the authority of today and without what has been purged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from core.errors import NoemaError
+from core.model.elements import AnyElement
+from core.model.log import Change, Delta
+from core.query.world import World
+from core.transaction.record import changes_of
+from core.transaction.scope import Scope
+
+CHUNK: Final = 256  # commits asked for at a time
+MOST: Final = 4_096  # commits looked at for one page; a longer walk goes on with the next page
+
+
+def walk(scope: Scope, after: int, until: int) -> Iterator[Delta]:
+    """The commits after one log version up to another, oldest first.
+
+    Raises:
+        NoemaError: HistoricalSnapshotUnavailable if some are no longer kept.
+        Missing: more of the log must be handed in.
+    """
+    while after < until:
+        found: list[Delta] = scope.context.given.deltas(after, min(CHUNK, until - after))
+        if not found:
+            return
+        for delta in found:
+            if delta.ver > until:
+                return
+            yield delta
+            after = delta.ver
+
+
+def one(scope: Scope, version: int) -> Delta | None:
+    """The commit of one log version, or None if it is no longer kept.
+
+    Raises:
+        Missing: it must be handed in.
+    """
+    try:
+        return next((delta for delta in walk(scope, version - 1, version) if delta.ver == version), None)
+    except NoemaError as error:
+        if error.code == "HistoricalSnapshotUnavailable":
+            return None
+        raise
+
+
+def seen_changes(delta: Delta, world: World) -> list[Change]:
+    """What a commit did to each element that the caller may know of, as things stand now (KIP §68.2)."""
+    changes = changes_of(delta)
+    if world.open:
+        return changes
+    images = {element.id: element for element in delta.puts}
+    return [change for change in changes if _may_know(change.id, images.get(change.id), world)]
+
+
+def _may_know(element_id: str, image: AnyElement | None, world: World) -> bool:
+    """Whether an element may be known of: by what it is now, or where it is gone, by what the commit left of it."""
+    if world.view.get(element_id) is not None:
+        return world.get(element_id) is not None
+    visible = world.context.visible
+    return image is not None and (visible is None or visible(image))

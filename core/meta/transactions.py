@@ -1,0 +1,89 @@
+"""DESCRIBE TRANSACTION: what became of a transaction, by its id or by the caller's idempotency key (KIP §68, §80).
+
+What lives here: looking an outcome up, after a lost answer above all. What must never live here: a guess. An id or
+a key of which nothing is kept is `TransactionUnknown`; that is not an abort, and nothing here ever says so.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from core.authority import authorize
+from core.errors import NoemaError
+from core.language.ast_meta import Describe
+from core.meta.log import one, seen_changes
+from core.meta.operands import coordinates, text_of, world_of
+from core.model.elements import Json
+from core.model.ids import version_of_transaction
+from core.model.log import Delta
+from core.transaction.record import committed_receipt, summary
+from core.transaction.scope import Answer, Scope
+
+
+def by_id(statement: Describe, scope: Scope) -> Answer:
+    """DESCRIBE TRANSACTION :tx_id.
+
+    Raises:
+        NoemaError: TransactionUnknown.
+        Missing: the commit must be handed in.
+    """
+    authorize(scope.context.principal, "read")
+    tx_id = text_of(statement.subject, "DESCRIBE TRANSACTION")
+    delta = find_commit(tx_id, scope)
+    if delta is None:
+        raise NoemaError(
+            "TransactionUnknown",
+            "the space knows no transaction of this id, or keeps it no longer; that does not mean it was aborted",
+            details={"status": "unknown"},
+        )
+    return Answer(value=_described(delta, scope), context=coordinates(scope))
+
+
+def find_commit(tx_id: str, scope: Scope) -> Delta | None:
+    """The commit that a transaction id names, or None if there is none or it is no longer kept.
+
+    Raises:
+        Missing: the commit must be handed in.
+    """
+    version = version_of_transaction(tx_id, scope.state.meta.salt)
+    if version is None or not 1 <= version <= scope.state.ver:
+        return None
+    delta = one(scope, version)
+    return delta if delta is not None and delta.tx_id == tx_id else None
+
+
+def _described(delta: Delta, scope: Scope) -> dict[str, Json]:
+    """A commit as its receipt, with who made it; the changes are those that the caller may know of."""
+    receipt = committed_receipt(scope.state.meta.space_id, delta)
+    shown = msgspec.structs.replace(receipt, change_summary=summary(seen_changes(delta, world_of(scope))))
+    value: dict[str, Json] = msgspec.to_builtins(shown)
+    value["origin"] = {"principal_id": delta.origin.principal, "channel": delta.origin.channel}
+    packages = delta.record.get("schema_packages")
+    if packages is not None:
+        value["schema_packages"] = packages
+    return value
+
+
+def by_key(statement: Describe, scope: Scope) -> Answer:
+    """DESCRIBE TRANSACTION BY IDEMPOTENCY KEY: the retained outcome of one of the caller's own keys.
+
+    Raises:
+        NoemaError: TransactionUnknown.
+        Missing: the retained outcome must be handed in.
+    """
+    key = text_of(statement.subject, "BY IDEMPOTENCY KEY")
+    kept = scope.context.given.retained(scope.context.idempotency_scope, key)
+    if kept is None:
+        raise NoemaError(
+            "TransactionUnknown",
+            "nothing is kept under this key; that does not mean that the request was aborted",
+            hint="Send the request again with the same key: it is run once at most.",
+            details={"status": "unknown"},
+        )
+    receipt = kept["outcome"].get("receipt") or {}
+    value: dict[str, Json] = {
+        **receipt,
+        "idempotency": {"key": key, "request_digest": kept["digest"], "replayable": True},
+        "operations": [result.get("status") for result in kept["outcome"].get("results", ())],
+    }
+    return Answer(value=value, context=coordinates(scope))
