@@ -238,7 +238,9 @@ class ErasureSteps:
 
     def remove_garbage(self) -> None:
         """Delete every object of the log that nothing refers to any more: all in flight is fenced."""
-        collected = self._upkeep.collect_garbage(self._job.space_id, age_ms=0)
+        collected = self._upkeep.collect_garbage(
+            self._job.space_id, age_ms=0, still_mine=lambda: self._write({})
+        )
         self._write({"objects": len(collected.removed)})
 
     # --- a whole space
@@ -250,9 +252,10 @@ class ErasureSteps:
             deletes = [Delete(self._job.pk, sk) for sk in gone[: BATCH - 1]]  # one place is the job's row
             self._write({"rows": len(deletes)}, *deletes)
         keys = [key for key, _, _ in self._objects.list(space_prefix(self._job.space_id))]
+        # The job is still this run's after the listing, so nothing listed belongs to a next life of the space.
+        self._write({"objects": len(keys)})
         for start in range(0, len(keys), BATCH):
             self._objects.delete(keys[start : start + BATCH])
-        self._write({"objects": len(keys)})
 
     # --- reading and writing
 

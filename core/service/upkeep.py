@@ -15,7 +15,7 @@ nothing worse than garbage. What must never live here: what the new segments are
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -266,6 +266,8 @@ class Upkeep:
         """
         with reading():
             head, now = self._spaces.read_head(space_id), self._clock.now()
+            if head.state != "active":
+                return 0
             rows = self.manifests(space_id, head)
             root = max((ver for ver, _ in rows if ver <= head.floor), default=0)
             keep, filled = {head.base_ver, root}, set()
@@ -286,12 +288,14 @@ class Upkeep:
         """
         with reading():
             head = self._spaces.read_head(space_id)
+            if head.state != "active":
+                return Trimmed(head.floor, 0, 0)
             rows = self.manifests(space_id, head)
             oldest = self._clock.now() - keep_ms
             # the youngest manifest that is old enough: everything before it can go
             roots = [ver for ver, row in rows if _int(row["at"]) <= oldest and ver <= head.base_ver]
             floor = max([head.floor, *roots])
-            if floor > head.floor and head.state == "active":
+            if floor > head.floor:
                 after = msgspec.structs.replace(head, floor=floor, min_delta=floor)
                 check(head, after)
                 when = When(equals={"state": "active", "pgen": head.pgen, "floor": head.floor})
@@ -329,11 +333,22 @@ class Upkeep:
 
     # --- garbage
 
-    def collect_garbage(self, space_id: str, *, age_ms: int = GARBAGE_AGE) -> Collected:
+    def collect_garbage(
+        self,
+        space_id: str,
+        *,
+        age_ms: int = GARBAGE_AGE,
+        still_mine: Callable[[], None] | None = None,
+    ) -> Collected:
         """Remove objects of the log that nothing refers to and that are older than `age_ms`.
 
-        Works on a deleted space too, where everything is garbage. A shorter age than an hour is only for an
-        erasure, which has fenced everything that could still refer to what it uploaded.
+        Works on a deleted space too, where everything is garbage. While an erasure runs, what it has uploaded
+        and does not refer to yet may be old, so only the erasure itself may collect.
+
+        Args:
+            space_id: the space.
+            age_ms: how old an object must be.
+            still_mine: for an erasure: raises if another run has the job, asked between looking and removing.
         """
         with reading():
             limit = self._clock.now() - age_ms
@@ -346,8 +361,14 @@ class Upkeep:
             if not old:
                 return Collected(len(listed), ())
             self._announce_sweep(space_id, limit + min(age_ms, STORE_CLOCK_MS))
-            roots = self._roots(space_id)  # after the listing and the announcement: see the module's text
+            # after the listing and the announcement: see the module's text
+            head = self._spaces.read_head(space_id, deleted=True)
+            if head.state == "purging" and still_mine is None:
+                return Collected(len(listed), ())
+            roots = self.roots(space_id, head)
             gone = [key for key in old if key not in roots]
+            if still_mine is not None:
+                still_mine()
             for start in range(0, len(gone), BATCH):
                 self._objects.delete(gone[start : start + BATCH])
         return Collected(len(listed), tuple(gone))
@@ -363,9 +384,8 @@ class Upkeep:
     def _swept(self, space_id: str) -> Instant:
         return self._spaces.read_head(space_id, deleted=True).number(SWEPT)
 
-    def _roots(self, space_id: str) -> set[str]:
+    def roots(self, space_id: str, head: Head) -> set[str]:
         """Every object that HEAD, the log or a retained manifest refers to."""
-        head = self._spaces.read_head(space_id, deleted=True)
         if head.state == "deleted":
             return set()
         roots = set() if head.base_key is None else {head.base_key}

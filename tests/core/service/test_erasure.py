@@ -361,6 +361,44 @@ def test_a_run_that_was_overtaken_changes_nothing(monkeypatch: pytest.MonkeyPatc
     assert told.world.upkeep.verify_chain(SPACE).broken is None
 
 
+def test_a_collector_spares_what_an_erasure_has_uploaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An erasure that takes hours keeps its new segments, though nothing refers to them yet."""
+    told = Told(monkeypatch)
+
+    class Slow(FailingObjects):
+        def put(self, key: str, body: bytes) -> None:
+            super().put(key, body)
+            told.world.clock.advance(2 * 3_600_000)
+            assert told.world.upkeep.collect_garbage(SPACE).removed == ()
+            assert told.world.upkeep.thin_manifests(SPACE) == 0
+            assert told.world.upkeep.trim_history(SPACE, keep_ms=1).floor == 1
+
+    slow = told.world.again(objects=Slow(told.world.objects))
+
+    assert slow.erasures.erase(SPACE, [told.secret], "owner", owner="run", needles=[SECRET]).clean
+    assert len(dump(told.world.again().spaces.load(SPACE))) == 9
+
+
+def test_a_collection_that_was_overtaken_removes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run that slept before its collection does not take what its successor has just uploaded."""
+    told = Told(monkeypatch)
+    once = iter([True])
+
+    class Sleeps(FailingObjects):
+        def list(self, prefix: str) -> object:
+            if next(once, False):
+                told.world.clock.advance(JOB_MS + 1)
+                assert told.world.erasures.resume(SPACE, "second").clean
+            return super().list(prefix)
+
+    sleeper = told.world.again(objects=Sleeps(told.world.objects))
+
+    with pytest.raises(Overtaken):
+        sleeper.erasures.erase(SPACE, [told.secret], "owner", owner="first")
+
+    assert len(dump(told.world.again().spaces.load(SPACE))) == 9
+
+
 def test_a_living_run_is_left_alone() -> None:
     """Resuming does nothing while a run shows signs of life, or when there is none."""
     told = Told()
@@ -477,6 +515,29 @@ def test_a_deletion_that_dies_anywhere_is_finished(after: bool) -> None:
         return crashed
 
     assert until_clean(run) > 4
+
+
+def test_a_deletion_that_was_overtaken_cannot_touch_the_next_life() -> None:
+    """A run that slept while another finished and the id was used again removes nothing of the new space."""
+    told = Told()
+    noise = told.world.entropy.token(9000).hex()
+    once = iter([True])
+
+    class Sleeps(FailingObjects):
+        def list(self, prefix: str) -> object:
+            if next(once, False):
+                told.world.clock.advance(JOB_MS + 1)
+                assert told.world.erasures.resume(SPACE, "second").clean
+                told.world.create()
+                told.world.note(noise)  # an object holds it
+            return super().list(prefix)
+
+    sleeper = told.world.again(objects=Sleeps(told.world.objects))
+
+    with pytest.raises(Overtaken):
+        sleeper.erasures.delete_space(SPACE, "owner", owner="first")
+
+    assert told.world.again().names() == [noise]
 
 
 def test_a_store_that_stops_answering_leaves_a_job() -> None:
