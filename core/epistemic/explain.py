@@ -107,15 +107,19 @@ def summary(case: Case) -> dict[str, Json]:
     support, opposition = case.groups["support"], case.groups["opposition"]
     claims = {side: sum(len(group.members) for group in case.groups[side]) for side in case.groups}
     factors = [
-        f"{claims['support']} Assertions from {len(support)} independent roots support it",
-        f"{claims['opposition']} Assertions from {len(opposition)} independent roots oppose it",
+        f"{_count(claims['support'], 'Assertion')} from {_count(len(support), 'independent root')} support it",
+        f"{_count(claims['opposition'], 'Assertion')} from {_count(len(opposition), 'independent root')} oppose it",
     ]
     if claims["uncertain"]:
-        factors.append(f"{claims['uncertain']} Assertions are uncertain about it")
+        factors.append(f"uncertain about it: {_count(claims['uncertain'], 'Assertion')}")
     excluded = [judged for judged, _ in case.judged if judged.excluded is not None]
     if excluded:
-        factors.append(f"{len(excluded)} Assertions do not count")
+        factors.append(f"left out: {_count(len(excluded), 'Assertion')}")
     return {"leading_factors": factors, "warnings": _warnings(case)}
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _warnings(case: Case) -> list[Json]:
