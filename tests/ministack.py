@@ -32,11 +32,12 @@ _serial = count(1)
 class LocalAws:
     """A running ministack at `url`, and how to make things in it. Every name it gives is new.
 
+    Without a url the calls go to whatever catches botocore's, which is moto's in-process AWS.
     `shared` are the product's own clients, pointed here.
     """
 
-    def __init__(self, url: str) -> None:
-        self.url = url
+    def __init__(self, url: str | None) -> None:
+        self.url = url or ""
         self.shared = Clients(self.session(), endpoint=url, connections=80)
 
     def session(self) -> boto3.Session:
