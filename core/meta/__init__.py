@@ -5,5 +5,6 @@ VALIDATE and PREVIEW run on a draft that nobody commits.
 """
 
 from core.meta.answer import answer
+from core.meta.coordinates import SNAPSHOT_FAMILY
 
-__all__ = ["answer"]
+__all__ = ["SNAPSHOT_FAMILY", "answer"]

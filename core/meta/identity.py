@@ -16,8 +16,7 @@ from core.meta.operands import coordinates, optional_text, world_of
 from core.meta.paging import page_of
 from core.model.elements import Concept, Json
 from core.model.instants import format_instant
-from core.transaction.prepare import space_uri
-from core.transaction.scope import Answer, Scope
+from core.transaction.scope import Answer, Scope, space_uri
 
 
 def space_of(scope: Scope) -> dict[str, Json]:

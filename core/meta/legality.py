@@ -105,11 +105,11 @@ def _read(text: str, language: str) -> tuple[Any, dict[str, Json]]:
 
 
 def _parameters(options: dict[str, Any], scope: Scope) -> dict[str, Any]:
-    """Values for the inner command's parameters: the request's shared ones, and those of WITH."""
+    """Values for the inner command's parameters: the operation's, and those of WITH."""
     own = options.get("parameters", {})
     if not isinstance(own, dict):
         raise NoemaError("TypeMismatch", "WITH {parameters: ...} takes an object of values")
-    return {**scope.request.parameters, **own}
+    return {**scope.parameters, **own}
 
 
 def _check_kql(find: Find, options: dict[str, Any], scope: Scope) -> dict[str, Json]:
@@ -148,7 +148,7 @@ def preview(statement: PreviewKml, scope: Scope) -> Answer:
     try:
         command, form = _read(text, "KML")
         assert is_mutation(command), "only mutations are written in KML"
-        bound = bind(command, scope.request.parameters)
+        bound = bind(command, scope.parameters)
         draft, done = _run(bound, scope)
     except NoemaError as error:
         value = {"would": "fail", "error": error.to_wire(), **boundary}

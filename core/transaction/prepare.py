@@ -22,7 +22,7 @@ from core.model.log import SpaceMeta
 from core.protocol.canonical import digest_of
 from core.protocol.capabilities import ISOLATION, check_requirements
 from core.protocol.request import IngestEvidence, Operation, Request
-from core.transaction.scope import Context
+from core.transaction.scope import Context, space_uri
 
 _CACHED_TEXT: Final = 8_192  # characters; longer commands are rarely sent twice
 
@@ -73,11 +73,6 @@ class Plan(msgspec.Struct, frozen=True):
     request: Request
     units: tuple[Unit, ...]
     stops: bool
-
-
-def space_uri(space_id: str) -> str:
-    """The URI of a space, the other way to select it."""
-    return f"urn:noema:space:{space_id}"
 
 
 def prepare(request: Request, meta: SpaceMeta, context: Context) -> Plan:

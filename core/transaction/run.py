@@ -6,7 +6,7 @@ results, a delta and a receipt. What must never live here: storage, retries, sev
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,7 +16,7 @@ from core.errors import NoemaError
 from core.language.ast_kml import KmlStatement
 from core.language.ast_kql import Find
 from core.language.bind import bind
-from core.meta import answer
+from core.meta import SNAPSHOT_FAMILY, answer
 from core.model.elements import Json
 from core.model.log import Delta
 from core.mutation import mutate
@@ -41,9 +41,6 @@ from core.transaction.needs import past_view
 from core.transaction.prepare import Op, Plan, Unit
 from core.transaction.record import committed_receipt, no_effect_receipt, record_of, summary
 from core.transaction.scope import Answer, Context, Scope
-
-SNAPSHOT_FAMILY: Final = "snap"
-"""The family of snapshot tokens (`core.protocol.tokens`); their value is [instance, space_seq]."""
 
 
 class UnitOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +145,10 @@ def _run_read(op: Op, scope: Scope, minted: dict[str, Any]) -> OperationResult:
     command = _bound(op, minted)
     if scope.context.overdue():
         raise NoemaError("ExecutionTimeout", "the request's deadline has passed")
-    found = _find(command, scope) if isinstance(command, Find) else answer(command, scope)
+    if isinstance(command, Find):
+        found = _find(command, scope)
+    else:
+        found = answer(command, msgspec.structs.replace(scope, parameters={**op.parameters, **minted}))
     return OperationResult(
         status="succeeded",
         op_id=op.operation.op_id,

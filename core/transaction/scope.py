@@ -25,6 +25,11 @@ from core.state.view import View
 from core.transaction.needs import Given
 
 
+def space_uri(space_id: str) -> str:
+    """The URI of a space, the other way to select it."""
+    return f"urn:noema:space:{space_id}"
+
+
 def _never() -> bool:
     return False
 
@@ -66,7 +71,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """One operation's surroundings.
 
     view: what it reads: the start state, or the transaction's own view of it. state: the committed state the
-    request started from. env: the schema in force. request: the envelope it stands in.
+    request started from. env: the schema in force. request: the envelope it stands in. parameters: what the
+    operation was given, for commands within a command (VALIDATE, PREVIEW).
     """
 
     view: View
@@ -74,6 +80,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     env: Environment
     context: Context
     request: Request
+    parameters: dict[str, Any] = {}
 
     def query_context(self, state: SpaceState | None = None) -> QueryContext:
         """A query's context at the present state, or at an older one."""

@@ -16,6 +16,7 @@ ENGINE = (
     | READING
     | {
         "core.transaction.needs",
+        "core.transaction.record",
         "core.transaction.scope",
         "core.mutation",
         "core.meta",
@@ -43,6 +44,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.meta": ENGINE,
     "core.capsule": ENGINE,
     "core.transaction.needs": READING,
+    "core.transaction.record": WRITING,
     "core.transaction.scope": WRITING | READING | {"core.transaction.needs"},
     "core.transaction": ENGINE,  # the phases of a request around the Draft (KIP §32.3)
     "core.engine": ENGINE | {"core.transaction"},
