@@ -7,6 +7,9 @@ decide, and writes the outcome; so it is serial among all threads and processes 
 Durability: write-ahead log with `synchronous=FULL`, one fsync for each commit. `NORMAL` would survive a
 `kill -9` too, but not the loss of power, and an acknowledged commit must survive both.
 
+Expiry: a row whose `ttl` (Unix seconds) is past is removed sooner or later, as DynamoDB does; readers that care
+look at the time themselves.
+
 Erasure: `secure_delete` overwrites what a transaction removed, and the log, which still holds older pages,
 is folded into the file and truncated after a transaction that removed or replaced a row.
 """
@@ -22,15 +25,22 @@ from typing import Final
 
 import msgspec
 
-from core.ports import Delete, Put, Row, Unavailable, Update, Write
+from core.model.instants import Instant
+from core.ports import Clock, Delete, Put, Row, Unavailable, Update, Write
 from core.storage.rows import apply_writes, check_key, check_writes
 from infra.system import SystemClock
 
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS rows (
-    pk TEXT NOT NULL, sk TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (pk, sk)
+    pk TEXT NOT NULL, sk TEXT NOT NULL, body BLOB NOT NULL, ttl INTEGER, PRIMARY KEY (pk, sk)
 ) STRICT
 """
+_INDEX: Final = "CREATE INDEX IF NOT EXISTS rows_by_ttl ON rows (ttl) WHERE ttl IS NOT NULL"
+_EXPIRE: Final = (
+    "DELETE FROM rows WHERE rowid IN (SELECT rowid FROM rows WHERE ttl <= ? ORDER BY ttl LIMIT ?)"
+)
+_EXPIRY_MS: Final = 60_000  # how often expired rows are looked for
+_EXPIRY_ROWS: Final = 500  # removed at once, so that no commit waits long
 _LOCK_WAIT_S: Final = 10.0  # a commit takes milliseconds; a lock held for longer is a stuck process
 _ATTEMPTS: Final = 40  # two seconds in all
 
@@ -39,10 +49,16 @@ class SqliteTable:
     """Rows in the file `path`, which is made if absent, readable by its owner only.
 
     Safe for many threads and many processes at once. A connection serves one call at a time; idle ones are kept.
+
+    Args:
+        path: the file; SQLite keeps two more beside it.
+        clock: tells which rows have expired; without one none do.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock: Clock | None = None) -> None:
         self._path = path
+        self._clock = clock
+        self._next_expiry: Instant = 0
         self._idle: deque[sqlite3.Connection] = deque()
         self._log_holds_removed_rows = False
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -50,6 +66,7 @@ class SqliteTable:
         with self._connection() as connection:
             _enter_wal(connection)
             connection.execute(_SCHEMA)
+            connection.execute(_INDEX)
 
     def get(self, pk: str, sk: str) -> Row | None:
         """The row as it stands, or None."""
@@ -90,6 +107,7 @@ class SqliteTable:
                 raise
             if any(_removes(write, row) for write, row in zip(writes, rows, strict=True)):
                 self._log_holds_removed_rows = True
+            self._expire(connection)
             if self._log_holds_removed_rows:
                 self._log_holds_removed_rows = not _fold_log(connection)
 
@@ -97,6 +115,15 @@ class SqliteTable:
         """Close the idle connections; the last one of all folds the log into the file."""
         while self._idle:
             self._idle.pop().close()
+
+    def _expire(self, connection: sqlite3.Connection) -> None:
+        """Remove some rows that have expired, once a minute, behind a commit that has landed."""
+        if self._clock is None or (now := self._clock.now()) < self._next_expiry:
+            return
+        self._next_expiry = now + _EXPIRY_MS
+        with suppress(sqlite3.OperationalError):  # another process writes: the next time will do
+            if connection.execute(_EXPIRE, (now // 1000, _EXPIRY_ROWS)).rowcount:
+                self._log_holds_removed_rows = True
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
@@ -153,11 +180,17 @@ def _write(connection: sqlite3.Connection, write: Write, row: Row | None) -> Non
     match write:
         case Put() | Update():
             connection.execute(
-                "INSERT INTO rows VALUES (?, ?, ?) ON CONFLICT (pk, sk) DO UPDATE SET body = excluded.body",
-                (write.pk, write.sk, msgspec.msgpack.encode(row)),
+                "INSERT INTO rows VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (pk, sk) DO UPDATE SET body = excluded.body, ttl = excluded.ttl",
+                (write.pk, write.sk, msgspec.msgpack.encode(row), _ttl(row)),
             )
         case Delete():
             connection.execute("DELETE FROM rows WHERE pk = ? AND sk = ?", (write.pk, write.sk))
+
+
+def _ttl(row: Row | None) -> int | None:
+    value = None if row is None else row.get("ttl")
+    return value if type(value) is int else None
 
 
 def _removes(write: Write, row: Row | None) -> bool:

@@ -13,6 +13,7 @@ import pytest
 from core.ports import Delete, KeyExists, Put, Unavailable, Update
 from infra.local.objects import DirectoryObjects
 from infra.local.table import SqliteTable
+from tests.doubles import FakeClock
 
 ROOT = Path(__file__).parent.parent.parent
 KILLED_AFTER = (1, 7, 40)  # acknowledged commits, of one writer, when both are killed
@@ -86,6 +87,36 @@ def test_removed_rows_leave_no_bytes_in_any_file(tmp_path: Path) -> None:
     assert not holds(tmp_path, b"plums")
     table.close()
     assert not holds(tmp_path, b"plums")
+
+
+def test_expired_rows_go_and_leave_no_bytes(tmp_path: Path) -> None:
+    """A row whose `ttl` is past goes with a later commit, within a minute, unless the ttl was moved or taken off."""
+    clock = FakeClock()
+    table = SqliteTable(tmp_path / "t.sqlite", clock)
+    soon = clock.now() // 1000 + 30
+    for sk in ("goes", "moved", "kept", "text"):
+        table.transact([Put("p", sk, {"ttl": soon, "text": f"plums {sk}"})])
+    table.transact([
+        Update("p", "moved", {"ttl": soon + 1000}),
+        Update("p", "kept", {"ttl": None, "text": "pears"}),
+        Put("p", "text", {"ttl": "not a number"}),
+    ])  # fmt: skip
+    clock.advance(29_000)
+    table.transact([Put("p", "other", {})])
+    assert table.get("p", "goes") is not None
+
+    clock.advance(60_000)
+    table.transact([Put("p", "another", {})])
+
+    assert [sk for sk, _ in table.query("p", "", "z", limit=99)] == [
+        "another",
+        "kept",
+        "moved",
+        "other",
+        "text",
+    ]
+    assert not holds(tmp_path, b"plums goes")
+    table.close()
 
 
 def test_removed_rows_leave_the_log_once_its_reader_has_gone(tmp_path: Path) -> None:
