@@ -362,7 +362,11 @@ class SpaceInfo(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class FormationStatus(msgspec.Struct, frozen=True, kw_only=True):
-    """How far a space has formed: for watching, not a receipt of one task."""
+    """How far a space has formed: for watching, not a receipt of one task.
+
+    formation_waiting: conversations not yet formed. formation_cancelled: how many were set aside because they
+    could not be formed, the last of them in formation_last_cancelled (0: none ever was).
+    """
 
     id: str
     concepts: int
@@ -373,6 +377,9 @@ class FormationStatus(msgspec.Struct, frozen=True, kw_only=True):
     formation_processed_id: int
     maintenance_processed_id: int
     maintenance_at: MaintenanceAt
+    formation_waiting: int
+    formation_cancelled: int
+    formation_last_cancelled: int
 
 
 class SpaceToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

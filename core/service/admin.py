@@ -200,6 +200,9 @@ class Admin:
             formation_processed_id=head.number("formed"),
             maintenance_processed_id=head.number("maintained"),
             maintenance_at=MaintenanceAt(),
+            formation_waiting=max(0, counter.get("n", 0) - head.number("formed")),
+            formation_cancelled=counter.get("cancelled", 0),
+            formation_last_cancelled=counter.get("last_cancelled", 0),
         )
 
     def _counter(self, space_id: str, collection: str, head: Head) -> dict[str, int]:

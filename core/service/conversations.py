@@ -48,6 +48,7 @@ MAX_LIMIT: Final = 100
 KEEP_RECALLS_MS: Final = 30 * 24 * 3600 * 1000  # contract §3: transcripts of recalls are kept 30 days
 _HOUR_MS: Final = 3600 * 1000
 _TRIES: Final = 50  # of a submission among other submissions; each waits a random while
+_NOTE_TRIES: Final = 5
 _PAUSE_S: Final = 0.5
 _SIGNATURE: Final = 16
 _MAX_ID: Final = 2**63 - 1
@@ -130,8 +131,13 @@ class Conversations:
         number = self._add(space_id, "formation", row, raw, asked)
         return wire.AgentOutput(content="", conversation=number, warnings=tuple(warnings))
 
-    def note(self, caller: Caller, space_id: str, collection: wire.Collection, body: Json, row: Row) -> int:
-        """Keep the record of a run that has ended (a recall), and return its id. It expires (contract §3)."""
+    def note(
+        self, caller: Caller, space_id: str, collection: wire.Collection, body: Json, row: Row
+    ) -> int | None:
+        """Keep the record of a run that has ended (a recall), and return its id. It expires (contract §3).
+
+        None if it could not be kept soon: who asked has waited for an answer, not for its record.
+        """
         now = self._clock.now()
         base: Row = {
             "user": caller.subject,
@@ -141,7 +147,14 @@ class Conversations:
             "until": now + KEEP_RECALLS_MS,
             "ttl": (now + KEEP_RECALLS_MS) // 1000,
         }
-        return self._add(space_id, collection, {**base, **row}, msgspec.json.encode(body), None)
+        try:
+            return self._add(
+                space_id, collection, {**base, **row}, msgspec.json.encode(body), None, tries=_NOTE_TRIES
+            )
+        except NoemaError as error:
+            if error.spec.retry not in ("safe_same_request", "outcome_lookup_required"):
+                raise
+            return None
 
     def _check_tier(self, space_id: str) -> None:
         """Refuse a submission to a space that holds as much as its tier admits (contract §1.5)."""
@@ -158,7 +171,14 @@ class Conversations:
             )
 
     def _add(
-        self, space_id: str, collection: wire.Collection, row: Row, raw: bytes, asked: Idempotency | None
+        self,
+        space_id: str,
+        collection: wire.Collection,
+        row: Row,
+        raw: bytes,
+        asked: Idempotency | None,
+        *,
+        tries: int = _TRIES,
     ) -> int:
         """Write the next conversation of a collection with its counter and retry key, together."""
         instance = self._spaces.head(space_id).instance
@@ -172,7 +192,7 @@ class Conversations:
             row["body"] = raw
         row["body_digest"] = hashlib.sha256(raw).hexdigest()
         unsure = False
-        for attempt in range(_TRIES):
+        for attempt in range(tries):
             try:
                 settled = self._settled(space_id, collection, asked, row["nonce"] if unsure else None)
                 if settled is not None:

@@ -41,6 +41,7 @@ from core.ports import (
 from core.service.commit import Commits, Fenced, RowRefused
 from core.service.conversations import Conversations, Record
 from core.service.faults import reading
+from core.service.hints import send_hint
 from core.service.leases import Leases
 from core.service.spaces import Spaces
 from core.service.values import Fence, Idempotency, Proposal
@@ -112,9 +113,7 @@ class Formation:
 
     def wake(self, space_id: str) -> None:
         """Hint that a space has conversations to form. Losing the hint does no harm: the sweep finds the row."""
-        token = self.entropy.token(8).hex()
-        body = msgspec.json.encode({"work": WORK, "space": space_id}).decode()
-        self.queue.send(space_id, body, dedupe=f"{WORK}:{space_id}:{token}")
+        send_hint(self.queue, self.entropy, space_id, WORK)
 
     def sweep(self, grace_ms: int = HINT_GRACE_MS) -> list[str]:
         """Hint again for every space whose work has been due for a while; for the tick. Returns their ids.

@@ -35,6 +35,9 @@ from core.state.indexes import kind_key
 from core.state.space import SpaceState
 
 MAX_PROBE: Final = 100
+_KEPT_QUERY: Final = (
+    4000  # characters of a question on record, so that the record is one row and expires whole
+)
 _KEPT_SPACES: Final = 16  # whose turn order stays in memory
 
 
@@ -108,9 +111,11 @@ class Recall:
         state = self._spaces.load(space_id)
         return answer(state, question, self._orders.of(state), self._clock.now())
 
-    def _note(self, caller: Caller, space_id: str, question: Question, found: Answer) -> int:
+    def _note(self, caller: Caller, space_id: str, question: Question, found: Answer) -> int | None:
         """Keep the question and its answer as a conversation of the collection `recall`."""
         row: Row = {"status": "completed", "answer": found.text}
+        if len(question.query) > _KEPT_QUERY:
+            question = msgspec.structs.replace(question, query=question.query[:_KEPT_QUERY] + "…")
         return self._conversations.note(caller, space_id, "recall", msgspec.to_builtins(question), row)
 
 

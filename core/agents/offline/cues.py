@@ -50,7 +50,7 @@ CUES: Final[dict[str, Cue]] = {
     "has_friend": _cue(r"friends?", "{o} is {s}'s friend", "{o} is not {s}'s friend", "{o} was {s}'s friend"),
     "works_with": _cue(r"colleagues?|co-?workers?|work with|teammates?", "{o} works with {s}", "{o} does not work with {s}", "{o} worked with {s}"),
     "reports_to": _cue(r"boss|manager|reports? to|supervisor", "{o} is {s}'s boss", "{o} is not {s}'s boss", "{o} was {s}'s boss"),
-    "knows": _cue(r"knows?|neighbou?rs?|roommates?|flatmates?", "{s} knows {o}", "{s} does not know {o}", "{s} knew {o}"),
+    "knows": _cue(r"knows|acquaintances?|neighbou?rs?|roommates?|flatmates?", "{s} knows {o}", "{s} does not know {o}", "{s} knew {o}"),
     "owns_pet": _cue(r"pets?|dogs?|cats?|animals?|pupp(?:y|ies)|kittens?", "{o} is {s}'s pet", "{o} is not {s}'s pet", "{o} was {s}'s pet"),
     "value": _cue(r"(?!)", "{s} is {o}", "{s} is not {o}", "{s} was {o}"),
 }  # fmt: skip

@@ -36,7 +36,7 @@ class Asked(msgspec.Struct, frozen=True):
     """A question read: its terms, whom it is about, which predicates it asks for, and of what time.
 
     named: persons whom the words name. focus: those, or who asks, or the asker's relative: whose claims may
-    answer. names: the terms that are those persons' names. light: those, and words that answer nothing. past: it asks for what was.
+    answer. names: the terms that are those persons' names. light: those, and words that answer nothing. past: it asks for what was. broad: it asks for all there is.
     """
 
     text: str
@@ -47,6 +47,7 @@ class Asked(msgspec.Struct, frozen=True):
     light: frozenset[str] = frozenset()
     predicates: frozenset[str] = frozenset()
     past: bool = False
+    broad: bool = False
     when: When | None = None
     months: tuple[int, ...] = ()
     years: tuple[int, ...] = ()
@@ -72,8 +73,9 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
     dates = find_dates(text, now, past=True)
     terms = tuple(dict.fromkeys(words(text)))
     names = frozenset(term for person in named for name in _names(person) for term in words(name))
+    broad = False
     if focus and not predicates and not set(terms) - names - _IDLE:  # all that is known of somebody
-        predicates, names = frozenset(CUES), frozenset()
+        predicates, names, broad = frozenset(CUES), frozenset(), True
     return Asked(
         text=text,
         terms=terms,
@@ -82,6 +84,7 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
         names=names,
         light=names | _WEAK,
         predicates=predicates,
+        broad=broad,
         past=PAST.search(text) is not None,
         when=dates[0] if len(dates) == 1 else None,
         months=tuple({MONTHS[match.lower()] for match in _MONTH.findall(text) if match != "may"}),

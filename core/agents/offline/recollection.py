@@ -90,10 +90,10 @@ def _propositions(view: View, asked: Asked, person: Concept) -> Iterator[Proposi
         detail = view.get(element)
         if isinstance(detail, Concept) and detail.schema_ref == DETAIL:
             label = set(words(str(detail.attributes.get("label", "")))) - _COMMON
-            if label and label <= terms:
+            if asked.broad or (label and label <= terms):
                 found = (view.get(value) for value in view.find(subject_key(detail.id)))
                 yield from (about for about in found if isinstance(about, Proposition))
-    if not asked.predicates:  # "Who is Eve?"
+    if asked.broad:  # "Who is Eve?"
         for element in view.find(object_key(Ref(person.id))):
             about = view.get(element)
             if isinstance(about, Proposition) and local_name(about.predicate_ref) in RELATIONAL:

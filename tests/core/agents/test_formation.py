@@ -3,6 +3,7 @@
 import hashlib
 import unicodedata
 
+import msgspec
 import pytest
 
 from core.agents.dialogue import Message
@@ -270,3 +271,61 @@ def test_parts_hold_at_least_one_message_and_stay_in_bounds() -> None:
     assert part_end(many, 0) == PART_MESSAGES
     assert part_end(many, PART_MESSAGES) == PART_MESSAGES + 1
     assert part_end(large, 0) == 1
+
+
+def test_breaking_up_ends_the_partnership() -> None:
+    """What was held of a partner is rejected from then on."""
+    memory = Memory()
+    memory.say("I'm married to Tom.", at="2026-04-01T10:00:00Z")
+    memory.say("We broke up last week.")
+
+    assert memory.claims() == [
+        "Alice> Alice not has_partner Tom",
+        "Alice> Alice not relationship_status married",
+    ]
+
+
+def test_loving_somebody_is_about_the_person() -> None:
+    """A topic that is a known person's name is that person."""
+    memory = Memory()
+    memory.say("My sister Anna lives in Paris.", "I love Anna.")
+
+    (liked,) = [c for c in memory.all("concept") if isinstance(c, Concept) and c.name == "Anna"]
+    assert memory.claims(predicate="likes") == ["Alice> Alice likes Anna"]
+    assert liked.key == "name:anna"
+
+
+def test_the_assistant_is_the_space_itself_where_it_is_known() -> None:
+    """A space with a self identity hears its own statements from it."""
+    memory = Memory()
+    memory.form([{"role": "assistant", "user": "me", "name": "Noe", "content": "hi"}])
+    (mine,) = [c for c in memory.all("concept") if isinstance(c, Concept) and c.key == "me"]
+    memory.state.meta = msgspec.structs.replace(memory.state.meta, self_identity=mine.id)
+    memory.form(
+        [{"role": "assistant", "content": "I'll water the plants tomorrow."}], at="2026-05-02T10:00:00Z"
+    )
+
+    (made,) = [c for c in memory.all("concept") if isinstance(c, Concept) and c.schema_ref == COMMITMENT]
+    assert made.structural[0].target == mine.id
+
+
+def test_the_contexts_agent_is_the_assistant() -> None:
+    """An agent named by the context speaks as itself."""
+    memory = Memory()
+    memory.form([{"role": "assistant", "content": "hello"}], context={"agent": "agent-7"})
+
+    assert next(c.key for c in memory.all("concept") if isinstance(c, Concept)) == "agent-7"
+
+
+def test_a_known_user_who_gives_a_name_keeps_the_old_one_as_alias() -> None:
+    """A new display name replaces the old, which still finds the person."""
+    memory = Memory()
+    memory.form([{"role": "user", "user": "u-1", "name": "Liz", "content": "hi"}])
+    memory.form(
+        [{"role": "user", "user": "u-1", "name": "Elizabeth", "content": "My name is Beth."}],
+        at="2026-05-02T10:00:00Z",
+    )
+    memory.form([{"role": "user", "user": "u-1", "content": "hi again"}], at="2026-05-03T10:00:00Z")
+
+    (person,) = [c for c in memory.all("concept") if isinstance(c, Concept) and c.key == "u-1"]
+    assert (person.name, person.aliases) == ("Elizabeth", ("Liz", "Beth"))

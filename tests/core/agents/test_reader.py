@@ -76,6 +76,14 @@ STATED = [
     ("I can't stand cilantro.", ["I: dislikes cilantro"]),
     ("I'm a big fan of jazz", ["I: likes jazz"]),
     ("I prefer tea over coffee", ["I: prefers tea over coffee"]),
+    ("My birthday is 1990-05-05", ["I: birthday 1990-05-05"]),
+    ("My sister's birthday is June 1", ["sister: birthday --06-01"]),
+    ("Bob's birthday is on the 3rd of July, 1980", ["Bob: birthday 1980-07-03"]),
+    ("We just broke up", []),
+    ("My employer is Acme", ["I: works_for Acme"]),
+    ("My job is teacher at Hill School", ["I: job teacher"]),
+    ("I left my job at Acme", ["I: not works_for Acme (change)"]),
+    ("My hometown is Bath", ["I: home town Bath"]),
     ("I'm allergic to animals with fur.", ["I: allergic_to animals with fur"]),
 ]
 
@@ -107,7 +115,8 @@ NOT_STATED = [
     "I live in fear", "I live for music", "I live in a small house", "I live in the past", "I'm from here", "I work at night",
     "I'm married to the idea", "I was married to my work", "I'm single-handedly doing this", "I'm a single parent", "I'm engaged in talks",
     "my name is irrelevant", "call me later", "Call me tomorrow", "I'm an engineer at heart", "I went to bed", "I visited friends last week",
-    "My car is broken.", "My team is like my second family", "My address is private", "I am the best", "My dog is sick", "I have a dog",
+    "My birthday is soon", "My birthday is in spring", "My birthday is on the 45th of May", "I'm 0 years old", "I'm 300 years old",
+    "I was born ready", "Bob's birthday is soon", "My car is broken.", "My team is like my second family", "My address is private", "I am the best", "My dog is sick", "I have a dog",
     "I love stories that scare me", "I left early.", "I am on Mountain View street", "It is what it is.",
 ]  # fmt: skip
 

@@ -9,8 +9,9 @@ import msgspec
 import pytest
 
 from core.errors import NoemaError
-from core.ports import Unavailable
+from core.ports import Refused, Unavailable
 from core.protocol import http_types as wire
+from core.service.attempt import KEEP_OUTCOMES_MS
 from core.service.conversations import INLINE_BYTES, KEEP_RECALLS_MS, MAX_LIMIT
 from core.storage.layout import DUE_PK, conversation_sk, space_pk
 from core.storage.memory import MemoryObjects, MemoryTable
@@ -298,3 +299,34 @@ def test_the_record_of_an_earlier_life_is_not_shown() -> None:
 def test_usage_of_offline_work_is_zero(world: World) -> None:
     """No model was asked, so nothing was used."""
     assert world.conversations.get("home", "formation", world.submit("home", HI)).usage == wire.Usage()
+
+
+def test_a_submission_that_never_comes_first_gives_up_with_a_code(world: World) -> None:
+    """Under endless contention the caller is told to try again, and nothing is stored."""
+
+    def refuse(writes: Any) -> None:
+        raise Refused({})
+
+    busy = World(FailingTable(world.table, before_transact=refuse), world.objects, world.clock, seed=7)
+    with pytest.raises(NoemaError) as caught:
+        busy.submit("home", HI)
+
+    assert caught.value.code == "SerializationConflict"
+    assert world.conversations.page("home", "formation")[0] == []
+
+
+def test_a_store_that_never_answers_leaves_the_outcome_unknown(world: World) -> None:
+    """The caller is told to look, or to send it again under a key."""
+    down = World(FailingTable(world.table, Faults(range(1000))), world.objects, world.clock, seed=8)
+    with pytest.raises(NoemaError) as caught:
+        down.submit("home", HI)
+
+    assert caught.value.code == "OutcomeUnknown"
+
+
+def test_a_key_may_be_used_again_when_its_time_is_over(world: World) -> None:
+    """A retry key is remembered for a week, then it names a new request."""
+    assert world.submit("home", HI, key="k") == 1
+    world.clock.advance(KEEP_OUTCOMES_MS)
+
+    assert world.submit("home", [{"role": "user", "content": "other"}], key="k") == 2

@@ -8,10 +8,10 @@ import pytest
 import core.service.formation as module
 from core.errors import NoemaError
 from core.model.elements import Evidence
-from core.ports import Unavailable
+from core.ports import Put, Unavailable
 from core.service.formation import HINT_GRACE_MS, SPAN_MS
 from core.service.leases import Fenced
-from core.storage.layout import DUE_PK
+from core.storage.layout import DUE_PK, again_sk, space_pk
 from core.storage.memory import MemoryObjects, MemoryTable
 from tests.doubles import Crash, FailingObjects, FailingTable, FakeClock, Faults
 from tests.services import MINUTE, World
@@ -199,6 +199,8 @@ def test_a_poisoned_conversation_is_set_aside_and_the_space_goes_on(
 
     found = world.conversations.get("home", "formation", 1)
     assert found.failed_reason == "formation_failed: ValueError"
+    told = world.admin.formation_status("home")
+    assert (told.formation_cancelled, told.formation_last_cancelled, told.formation_waiting) == (1, 1, 0)
     assert rounds >= 2
     assert world.clock.time - began >= SPAN_MS
     assert texts(world) == ["good"]
@@ -344,3 +346,32 @@ def test_a_lease_lost_to_an_erasure_stops_the_drain(world: World, monkeypatch: p
     assert world.drain().more
     assert world.drain().formed == (1,)
     assert issubclass(Fenced, Exception)
+
+
+def test_a_request_to_form_again_what_is_gone_is_dropped(world: World) -> None:
+    """A row that asks for a conversation that is no more does not stop the drain."""
+    world.table.transact([Put(space_pk("home"), again_sk(77), {"at": 0})])
+    world.say("home", "once")
+
+    assert world.drain().formed == (1,)
+    assert world.table.get(space_pk("home"), again_sk(77)) is None
+
+
+def test_a_refusal_of_the_engine_is_a_failure_of_that_conversation(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a commit may not hold is counted against the conversation under its code."""
+
+    def refuse(draft: Any, dialogue: Any, start: int) -> Any:
+        raise NoemaError("TransactionTooLarge", "too much at once")
+
+    monkeypatch.setattr(module, "form_part", refuse)
+    world.say("home", "once")
+
+    assert world.drain().failed == (1,)
+    assert world.conversations.get("home", "formation", 1).failed_reason == "TransactionTooLarge"
+
+
+def test_a_space_that_is_gone_has_nothing_to_form(world: World) -> None:
+    """A hint about no space takes no lease."""
+    assert world.formation.drain("nowhere", world.clock.now() + MINUTE).busy

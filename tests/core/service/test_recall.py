@@ -4,13 +4,17 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from core.agents.offline.answers import NOTHING
 from core.errors import NoemaError
 from core.model.elements import Assertion, Evidence
 from core.protocol import http_types as wire
+from core.service.recall import TurnOrders
+from core.state.indexes import kind_key
 from scripts.bench_recall import import_conversation
+from tests.doubles import FailingTable, Faults
 from tests.services import World
 
 BENCH = Path(__file__).resolve().parents[4] / "shared" / "bench" / "locomo-dev.json"
@@ -264,3 +268,37 @@ def test_a_real_conversation_is_formed_and_recalled() -> None:
     assert len(dia) == state.counts.evidence == 419
     assert all(isinstance(state.get(a), Assertion) for a in state.ids("assertion"))
     assert hits >= 20
+
+
+def test_an_answer_does_not_wait_for_its_record(world: World) -> None:
+    """If the record of a recall cannot be written, the answer is given without its id."""
+    faults = Faults(range(1000))
+    failing = World(FailingTable(world.table, faults), world.objects, world.clock, seed=6)
+    found = failing.ask("Where does Alice live?")
+
+    assert found.conversation is None
+    assert "Alice lives in Munich" in found.answer
+
+
+def test_a_long_question_is_kept_in_part(world: World) -> None:
+    """The record of a recall is one row, however long the question."""
+    found = world.ask("Where does Alice live? " * 3000)
+    record = world.conversations.get("home", "recall", found.conversation or 0)
+
+    assert len(record.messages[0]["content"]) < 5000
+
+
+def test_the_kept_order_is_made_anew_after_an_erasure(world: World) -> None:
+    """A state that does not go on from the kept one starts a new order."""
+    orders = TurnOrders()
+    full = world.spaces.load("home")
+    other = World()
+    other.create("home")
+    other.say("home", "something else")
+    other.drain()
+    small = other.spaces.load("home")
+    small.meta = msgspec.structs.replace(small.meta, instance=full.meta.instance)
+
+    assert len(orders.of(full).ids) > 1
+    assert len(orders.of(small).ids) == 1
+    assert orders.of(full).ids == tuple(full.find(kind_key("evidence")))

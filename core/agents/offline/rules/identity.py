@@ -72,7 +72,7 @@ _DETAIL: Final = re.compile(
     re.IGNORECASE,
 )
 _OWNED: Final = re.compile(
-    r"(?P<owner>[A-ZÀ-Þ][\w-]+)'s (?P<label>favou?rite [a-z]+(?: [a-z]+)?|hometown|nickname|birthday) (?:is|are) (?P<value>.+)"
+    r"(?P<owner>[A-ZÀ-Þ][\w-]+)'s (?P<label>favou?rite [a-z]+(?: [a-z]+)?|hometown|nickname|birthday) (?:is|are) (?:on )?(?P<value>.+)"
 )
 _DAY: Final = re.compile(
     r"(?:the )?(?:(?P<d1>\d{1,2})(?:st|nd|rd|th)?(?: of)? (?P<m1>[a-z]+)|(?P<m2>[a-z]+)\.? (?:the )?(?P<d2>\d{1,2})(?:st|nd|rd|th)?)"
