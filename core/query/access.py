@@ -131,7 +131,7 @@ def candidates(world: World, pattern: Raw, access: Access) -> Callable[[Row], Se
     index, parts = access.index, access.parts
     if index in {"id", "bound"}:
         (term,) = parts
-        return _one(world, term)  # type: ignore[arg-type]  # these indexes have a term
+        return _one(term)  # type: ignore[arg-type]  # these indexes have a term
     if not any(isinstance(part, Var) for part in parts):
         return lambda _: _found(world, keys_of(pattern, index, parts))
     return lambda row: _found(
@@ -142,10 +142,9 @@ def candidates(world: World, pattern: Raw, access: Access) -> Callable[[Row], Se
     )
 
 
-def _one(world: World, term: Term) -> Callable[[Row], Sequence[str]]:
+def _one(term: Term) -> Callable[[Row], Sequence[str]]:
     def ids(row: Row) -> Sequence[str]:
         value = known_value(term, row)
-        world.spend()
         if isinstance(value, Ref):
             return (value.id,)
         text = _text(value)  # `id: "C-..."` is written as text
@@ -156,5 +155,5 @@ def _one(world: World, term: Term) -> Callable[[Row], Sequence[str]]:
 
 def _found(world: World, keys: list[str]) -> Sequence[str]:
     if len(keys) == 1:
-        return world.find(keys[0])
-    return [found for key in keys for found in world.find(key)]
+        return world.view.find(keys[0])
+    return [found for key in keys for found in world.view.find(key)]

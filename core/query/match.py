@@ -140,7 +140,7 @@ def _match_elements(world: World, pattern: Elements, access: Access, after: str 
     binders = [_binder(world, test) for test in pattern.tests if not _is_constant(test.want)]
 
     def extend(row: Row) -> Iterator[Row]:
-        for found in ids(row):
+        for found in world.each(ids(row)):
             element = world.get(found)
             if type(element) is not cls:
                 continue
@@ -261,7 +261,7 @@ def _match_tuples(world: World, pattern: Tuples, access: Access) -> Extend:
     predicate_slot = predicates.slot if isinstance(predicates, Var) else -1
 
     def extend(row: Row) -> Iterator[Row]:
-        for found in ids(row):
+        for found in world.each(ids(row)):
             element = world.get(found)
             if not isinstance(element, Proposition) or element.system.state != "active":
                 continue
@@ -355,7 +355,7 @@ def _match_edges(world: World, pattern: Edges, access: Access) -> Extend:
     name = pattern.field.name if pattern.field.core else "structural"
 
     def extend(row: Row) -> Iterator[Row]:
-        for found in ids(row):
+        for found in world.each(ids(row)):
             element = world.get(found)
             if element is None or (name in (world.hidden(element) or ())):
                 continue

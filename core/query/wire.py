@@ -14,6 +14,8 @@ from core.query.fields import FIELDS, without
 from core.query.values import IdText, plain
 
 _OPTIONAL: Final = frozenset({"client_key", "merged_into", "structural"})
+OPAQUE: Final = frozenset({"attributes", "facets", "payload"})
+"""Fields that hold an author's own JSON: what looks like a reference there is none (KIP §8)."""
 
 Seen = Callable[[str], bool]  # whether an element of that id exists for the caller
 
@@ -48,7 +50,7 @@ def _members(
             continue
         if hidden:
             value = without(value, name, hidden)
-        if seen is not None and name not in {"attributes", "facets"}:
+        if seen is not None and name not in OPAQUE:
             value = conceal(value, seen)
         yield name, plain(value)
 

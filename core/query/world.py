@@ -6,7 +6,7 @@ on work. What must never live here: patterns.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from core.errors import NoemaError
@@ -15,12 +15,13 @@ from core.model.ids import is_element_id, kind_of
 from core.model.literals import Ref
 from core.query.context import QueryContext
 from core.query.fields import Path, read_field
-from core.query.wire import conceal, to_wire
+from core.query.wire import OPAQUE, conceal, to_wire
 from core.schema.environment import Environment
 from core.state.indexes import referrers_key, state_key
 from core.state.view import View
 
-_CHECK_EVERY: Final = 1024  # rows between two looks at the clock: well under a millisecond of work
+_CHECK_EVERY: Final = 1024  # rows between two looks at the clock: a few milliseconds of work
+_PORTION: Final = 64  # candidates that are paid for at once
 
 
 class World:
@@ -51,10 +52,23 @@ class World:
         return self.open or self.get(element_id) is not None or self.view.get(element_id) is None
 
     def find(self, key: str) -> Sequence[str]:
-        """Ids under an index key; looking at them is what a query pays for."""
+        """Ids under an index key, all of which will be looked at."""
         found = self.view.find(key)
         self.spend(len(found))
         return found
+
+    def each(self, ids: Sequence[str]) -> Iterable[str]:
+        """Candidates one by one; those never looked at cost nothing."""
+        if len(ids) <= _PORTION:
+            self.spend(len(ids))
+            return ids
+        return self._each(ids)
+
+    def _each(self, ids: Sequence[str]) -> Iterator[str]:
+        for place, found in enumerate(ids):
+            if place % _PORTION == 0:
+                self.spend(_PORTION)
+            yield found
 
     def hidden(self, element: AnyElement) -> frozenset[str] | None:
         """Dot paths of an element's fields that the caller may not read."""
@@ -64,7 +78,7 @@ class World:
     def field(self, element: AnyElement, path: Path) -> Any:  # JSON with Refs inside
         """The value at a checked path of an element, as the caller may see it."""
         value = read_field(element, path, self.context.space_id, self.hidden(element))
-        return value if self.open else conceal(value, self.sees)
+        return value if self.open or path[0] in OPAQUE else conceal(value, self.sees)
 
     def wire(self, element: AnyElement) -> dict[str, Json]:
         """The element as JSON, as the caller may see it."""
