@@ -34,11 +34,13 @@ from core.service.faults import reading, settled
 from core.service.leases import Leases
 from core.service.spaces import Spaces
 from core.service.values import Fence
+from core.storage.codec import decode_delta
 from core.storage.compaction import Plan, fold, plan_compaction
 from core.storage.head import SWEPT, Head, epoch_attribute
 from core.storage.invariants import check
 from core.storage.layout import (
     HEAD,
+    delta_key_version,
     delta_sk,
     filter_key,
     following,
@@ -49,7 +51,7 @@ from core.storage.layout import (
     space_pk,
     space_prefix,
 )
-from core.storage.log import digest_of, next_chain
+from core.storage.log import LogRow, digest_of, next_chain
 from core.storage.manifest import Manifest, decode_manifest, encode_manifest
 from core.storage.reader import Moved
 from core.storage.segments import SegmentsView
@@ -66,13 +68,6 @@ GARBAGE_AGE: Final = HOUR
 STORE_CLOCK_MS: Final = 1000  # S3 tells the time of an object in whole seconds
 RUN_BYTES: Final = 64 * 1024 * 1024  # of deltas in one compaction; a longer log takes several
 BATCH: Final = 100  # rows of one transaction
-
-
-class _Portion(msgspec.Struct, frozen=True):
-    """Commits to fold at once."""
-
-    commits: int
-    size: int
 
 
 class Compacted(msgspec.Struct, frozen=True):
@@ -160,10 +155,10 @@ class Upkeep:
                 base = None if head.base_key is None else self._spaces.view(head.base_key)
                 first = head.born if base is None else base.manifest.ver + 1
                 portion = self._portion(space_id, first, head.ver)
-                deltas = self._spaces.reader(space_id).deltas(first, first + portion.commits - 1)
+                reader = self._spaces.reader(space_id)
                 plan = plan_compaction(
                     base,
-                    fold(deltas),
+                    fold(decode_delta(reader.body(entry)) for entry in portion),
                     seed=self._entropy.token(16),
                     read_filter=lambda: self.read_filter(base),
                 )
@@ -177,14 +172,16 @@ class Upkeep:
             head.base_ver, manifest.ver, len(manifest.segments), len(written), sum(map(len, written))
         )
 
-    def _portion(self, space_id: str, first: int, last: int) -> _Portion:
-        """How many commits to fold at once, and their bytes."""
-        count = size = 0
+    def _portion(self, space_id: str, first: int, last: int) -> list[LogRow]:
+        """The commits to fold at once: all of them, or as many as one run can hold."""
+        portion: list[LogRow] = []
+        size = 0
         for entry in self._spaces.reader(space_id).entries(first, last):
-            if count and size + entry.size > RUN_BYTES:
+            if portion and size + entry.size > RUN_BYTES:
                 break
-            count, size = count + 1, size + entry.size
-        return _Portion(count, size)
+            portion.append(entry)
+            size += entry.size
+        return portion
 
     def read_filter(self, view: SegmentsView | None) -> bytes:
         """A manifest's woven filters."""
@@ -214,16 +211,17 @@ class Upkeep:
         fence: Fence,
         manifest: Manifest,
         key: str,
-        portion: _Portion,
+        portion: Sequence[LogRow],
         *,
         uploaded: Instant,
     ) -> bool:
+        count, size = len(portion), sum(entry.size for entry in portion)
         after = msgspec.structs.replace(
             head,
             base_ver=manifest.ver,
             base_key=key,
-            log_n=head.log_n - portion.commits,
-            log_bytes=head.log_bytes - portion.size,
+            log_n=head.log_n - count,
+            log_bytes=head.log_bytes - size,
         )
         check(head, after)
         seen: Row = {
@@ -238,7 +236,7 @@ class Upkeep:
             pk,
             HEAD,
             assign={"base_ver": manifest.ver, "base_key": key},
-            add={"log_n": -portion.commits, "log_bytes": -portion.size},
+            add={"log_n": -count, "log_bytes": -size},
             when=When(equals=seen, below={SWEPT: uploaded}),
         )
         return settled(
@@ -357,7 +355,8 @@ class Upkeep:
                 for part in OBJECT_PARTS
                 for key, at, _ in self._objects.list(f"{space_prefix(space_id)}{part}/")
             ]
-            old = [key for key, at in listed if at <= limit]
+            # without an age the time does not count: the store's clock may be ahead of ours
+            old = [key for key, at in listed if age_ms == 0 or at <= limit]
             if not old:
                 return Collected(len(listed), ())
             self._announce_sweep(space_id, limit + min(age_ms, STORE_CLOCK_MS))
@@ -365,7 +364,7 @@ class Upkeep:
             head = self._spaces.read_head(space_id, deleted=True)
             if head.state == "purging" and still_mine is None:
                 return Collected(len(listed), ())
-            roots = self.roots(space_id, head)
+            roots = self.roots(space_id, head, old)
             gone = [key for key in old if key not in roots]
             if still_mine is not None:
                 still_mine()
@@ -384,8 +383,11 @@ class Upkeep:
     def _swept(self, space_id: str) -> Instant:
         return self._spaces.read_head(space_id, deleted=True).number(SWEPT)
 
-    def roots(self, space_id: str, head: Head) -> set[str]:
-        """Every object that HEAD, the log or a retained manifest refers to."""
+    def roots(self, space_id: str, head: Head, keys: Sequence[str]) -> set[str]:
+        """Every object that HEAD or a retained manifest refers to, and those of `keys` that the log does.
+
+        The log is not read from end to end: an object of a commit has the commit's version in its name.
+        """
         if head.state == "deleted":
             return set()
         roots = set() if head.base_key is None else {head.base_key}
@@ -395,7 +397,12 @@ class Upkeep:
             if body is None:
                 raise Unavailable(f"the manifest {key} vanished while roots were read; try again")
             roots.update(decode_manifest(body).objects())
-        roots.update(str(row["key"]) for _, row in self.log_rows(space_id) if "key" in row)
+        reader = self._spaces.reader(space_id)
+        for key in keys:
+            ver = delta_key_version(space_id, key)
+            entry = None if ver is None else reader.entry(ver)
+            if entry is not None and entry.key == key:
+                roots.add(key)
         return roots
 
     def log_rows(self, space_id: str) -> Iterator[tuple[str, Row]]:

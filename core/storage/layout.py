@@ -145,6 +145,13 @@ def delta_key(space_id: str, ver: int, suffix: str) -> str:
     return f"{space_id}/d/{ver:0{VERSION_WIDTH}d}-{suffix}"
 
 
+def delta_key_version(space_id: str, key: str) -> int | None:
+    """The log version in the key of a delta's object, or None for another object."""
+    name = key.removeprefix(f"{space_id}/d/")
+    digits = name[:VERSION_WIDTH]
+    return int(digits) if name != key and digits.isdecimal() else None
+
+
 def segment_key(space_id: str, digest: str, suffix: str) -> str:
     """The object of a segment; the digest of its bytes is in the name for whoever looks by hand."""
     return f"{space_id}/seg/{digest[:24]}-{suffix}"

@@ -241,7 +241,7 @@ class Simulation:
         world.upkeep.collect_garbage(SPACE)
         assert dump(self.real.again().spaces.load(SPACE)) == dump(state)
         kept = {key for key, _, _ in self.real.objects.list(space_prefix(SPACE))}
-        assert kept == world.upkeep.roots(SPACE, world.spaces.head(SPACE)), (
+        assert kept == world.upkeep.roots(SPACE, world.spaces.head(SPACE), sorted(kept)), (
             "garbage is left, or something is missing"
         )
         if self.erased:

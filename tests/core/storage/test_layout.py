@@ -56,6 +56,13 @@ def test_a_token_is_not_in_its_key() -> None:
     assert key == layout.token_sk("STsecret") != layout.token_sk("STsecre")
 
 
+def test_a_deltas_object_says_its_version() -> None:
+    """The version can be read from the key, and from no other object's."""
+    assert layout.delta_key_version("a", layout.delta_key("a", 17, "x")) == 17
+    for key in ("a/seg/000000000017-x", "b/d/000000000017-x", "a/d/x", "a/d/"):
+        assert layout.delta_key_version("a", key) is None
+
+
 def test_spaces_do_not_run_into_each_other() -> None:
     """No space's prefix begins another's, and no object of one is listed for another."""
     assert not layout.delta_key("ab", 1, "x").startswith(layout.space_prefix("a"))
