@@ -126,6 +126,10 @@ class World:
                 return outcome
             given = given.plus(outcome.need, self._answer(outcome.need))
 
+    def tentative(self, request: dict[str, Any], *, principal: Principal = OWNER) -> Outcome:
+        """What a request would come to now: a transaction that has run and not committed."""
+        return self.outcome(read_request(request), principal=principal)
+
     def run(self, command: str, parameters: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
         """The response to one command."""
         operation: dict[str, Any] = {"command": command}

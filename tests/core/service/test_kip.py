@@ -42,6 +42,16 @@ class Speaker:
         """Another process over the same store."""
         return Speaker(self.world.again(**stores))
 
+    def racing(self, act, times=1):
+        """A process before whose next writes others act, and what they did: a race, made certain."""
+        done = []
+
+        def before(_):
+            if len(done) < times:
+                done.append(act())
+
+        return self.again(table=FailingTable(self.world.table, before_transact=before)), done
+
     def send(self, request, *, principal=OWNER, **options):
         """The response to a request, as a client reads it."""
         deadline = self.world.clock.time + options.pop("patience", 60) * SECOND
