@@ -128,6 +128,8 @@ def _warnings(case: Case) -> list[Json]:
         out.append("circular provenance: claims that rest on each other alone count for nothing")
     if any(judged.provenance and judged.provenance.gaps for judged, _ in case.judged):
         out.append("some of what is cited is not available")
+    if any(judged.provenance and judged.provenance.corrected for judged, _ in case.judged):
+        out.append("some of the Evidence has been corrected since it was cited")
     if len(case.propositions) > 1:
         out.append("statements about merged identities are read as one")
     return out

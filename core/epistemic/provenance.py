@@ -45,12 +45,13 @@ class Provenance(msgspec.Struct, frozen=True):
     """What stands behind one Assertion.
 
     roots: none for a circle. upstream: how many elements were traversed. gaps: something cited is not there, or
-    its bytes have been purged.
+    its bytes have been purged. corrected: some Evidence on the way has been corrected by other Evidence.
     """
 
     roots: tuple[Root, ...]
     upstream: int
     gaps: bool = False
+    corrected: bool = False
 
 
 class Roots:
@@ -70,13 +71,14 @@ class Roots:
         """
         order, seen = [assertion.id], {assertion.id}
         roots: list[Root] = []
-        gaps, resting = False, False
+        gaps, resting, corrected = False, False, False
         for found in order:  # grows while it is walked
             element = assertion if found == assertion.id else self.sight.get(found)
             if element is None:
                 gaps = True
                 continue
             resting = resting or element is not assertion
+            corrected = corrected or (isinstance(element, Evidence) and element.status == "corrected")
             above = self.upstream(element)
             if above:
                 for upper in above:
@@ -88,7 +90,7 @@ class Roots:
                 roots.append(self._root(element, assertion))
         if not resting:
             roots.append(self._testimony(assertion))  # nothing stands behind it but who says it
-        return Provenance(tuple(roots), len(order) - 1, gaps)
+        return Provenance(tuple(roots), len(order) - 1, gaps, corrected)
 
     def upstream(self, element: AnyElement) -> tuple[str, ...]:
         """Ids of the Evidence, Assertions and Activities that an element came from."""

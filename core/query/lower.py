@@ -57,6 +57,9 @@ _REF_KINDS: Final[dict[str, tuple[Kind, ...]]] = {
     "corrects": ("evidence",),
     "corrected_by": ("evidence",),
 }
+_NO_PROPOSITION: Final = frozenset(
+    {"concept", "assertion", "evidence", "activity", "value", "edge", "belief", "slot"}
+)
 _LISTS: Final = frozenset({"aliases", *MANY_REFS})
 
 
@@ -354,6 +357,8 @@ class Lowering:
                 self._predicate(target.predicate),
                 self._term(target.object, out),
             )
+        if isinstance(target, ast.Variable):
+            return Belief(var, Var(self.scope.slot(target.name), target.name))
         return Belief(var, self._reference(target, ("proposition",), out))
 
     def _bounded(self, block: Block, incoming: frozenset[int]) -> tuple[Virtual, ...]:
@@ -367,6 +372,8 @@ class Lowering:
             for pattern in block.virtual
             if isinstance(pattern, Belief) and isinstance(pattern.object, Var)
         } - grounded
+        for pattern in block.virtual:
+            self._check_target(pattern)
         bound, waiting, done = set(grounded), list(block.virtual), list[Virtual]()
         while waiting:
             ready = next((pattern for pattern in waiting if _needs(pattern) <= bound), None)
@@ -382,6 +389,18 @@ class Lowering:
                     )
             done.append(ready)
         return tuple(done)
+
+    def _check_target(self, pattern: Virtual) -> None:
+        """BELIEF (?p) needs a Proposition; what is known to be something else never is one (KQL-020)."""
+        target = pattern.target if isinstance(pattern, Belief) else None
+        sorts = self.scope.sorts[target.slot] if isinstance(target, Var) else set()
+        if isinstance(target, Var) and sorts and sorts <= _NO_PROPOSITION:
+            raise NoemaError(
+                "ProjectionTargetUnbound",
+                f"?{target.name} is not a Proposition, so there is nothing to believe of it",
+                hint='Write BELIEF (subject, "predicate", object), or bind the variable by a tuple.',
+                details={"variable": target.name},
+            )
 
 
 def _needs(pattern: Virtual) -> set[int]:

@@ -17,7 +17,7 @@ from core.language.ast_kql import Find
 from core.model.elements import Json
 from core.model.ids import sort_key
 from core.model.instants import Instant, parse_instant
-from core.query.belief import Believer
+from core.query.belief import Believer, projection_request
 from core.query.context import Bindings, Coordinate, QueryContext, QueryResult, Value
 from core.query.cursor import digest, open_cursor, seal_cursor
 from core.query.expressions import Expressions
@@ -161,6 +161,10 @@ class Query:
         self.answer = Answer(expressions, find.projections, find.order_by)
         self.believer = Believer(self.world, find, self._valid_at())
         self.asks_belief = believes(self.block)
+        if find.epistemic is not None:
+            projection_request(
+                find, self.world, 0
+            )  # a member that is none is told even where nothing is believed
         if self.asks_belief:
             self.believer.session  # noqa: B018 - a policy that is none is told before any row is looked at
         self.plan: Plan = plan_block(self.world, self.block)

@@ -554,6 +554,16 @@ def test_purged_evidence_still_counts_once_and_is_a_gap(minds: Minds) -> None:
     assert "missing_provenance" in belief["uncertainty"]["reasons"]
 
 
+def test_corrected_evidence_is_warned_of(minds: Minds) -> None:
+    """KIP §15.5: the record stays and still counts; the reader is told that it was corrected."""
+    wrong = minds.evidence("observation", "wrong", minds.carol)
+    minds.claim(minds.fact, minds.bob, wrong, mode="observed")
+    right = minds.evidence("observation", "right", minds.carol, corrects=(wrong.id,))
+    minds.change(wrong, status="corrected", corrected_by=(right.id,))
+
+    assert "corrected" in minds.belief()["explanation"]["warnings"][0]
+
+
 def test_challenging_evidence_is_no_root(minds: Minds) -> None:
     """KIP §15.6: what a claim cites against itself does not carry it."""
     against = minds.evidence("observation", "seen", minds.liar)
@@ -594,6 +604,7 @@ def test_exact_policy_version(minds: Minds) -> None:
     ("where", "code"),
     [
         ("?b BELIEF (?nothing)", "ProjectionTargetUnbound"),
+        ('?c {name: "Alice"} ?b BELIEF (?c)', "ProjectionTargetUnbound"),
         ("?b BELIEF (?s, ?p, ?o)", "ProjectionTargetUnbounded"),
         ('?b BELIEF (?s, "prefers", ?o)', "ProjectionTargetUnbounded"),
         ('?b BELIEF ({name: "Alice"}, ?p, ?o)', "ProjectionTargetUnbounded"),
