@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from core.language import format_command
+from core.language.format_terms import format_term
 from core.model.elements import Json
 from core.model.ids import Kind
 from core.query.logic import (
@@ -123,7 +123,7 @@ def _step(step: Step) -> dict[str, Json]:
             "scan": step.access.index == "kind",
         }
     if isinstance(step, Keep):
-        return {"step": "filter", "condition": format_command(step.condition.node)}
+        return {"step": "filter", "condition": format_term(step.condition.node)}
     if isinstance(step, Believe):
         kind = "belief_slot" if isinstance(step.pattern, BeliefSlot) else "belief"
         return {"step": kind, "variable": step.pattern.var.name}
