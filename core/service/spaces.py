@@ -119,7 +119,8 @@ class Spaces:
         with reading():
             for _ in range(_TRIES):
                 head = self._readable_head(space_id)
-                first, last = max(after_version + 1, head.born), min(after_version + limit, head.ver)
+                first = max(after_version + 1, head.born)
+                last = min(first + limit - 1, head.ver)
                 if first < head.min_delta:
                     raise _below(head.min_delta, first)
                 try:

@@ -484,6 +484,7 @@ def test_a_new_life_inherits_nothing() -> None:
         told.world.spaces.load_at(SPACE, tx=delta.tx_id)
     assert told.world.note("new").outcome["ids"][0][-5:] == state.meta.salt
     assert told.world.upkeep.verify_chain(SPACE).broken is None
+    assert [delta.ver for delta in told.world.spaces.deltas(SPACE, 0, 1)] == [born.ver]
     assert told.world.spaces.ids() == [SPACE]
 
 
