@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from core.authority import Principal
+from core.engine import Context, execute
 from core.errors import NoemaError
 from core.ports import Unavailable
 from core.protocol.request import read_request
@@ -18,6 +19,24 @@ from tests.doubles import FailingTable, Faults
 OWNER = Principal("owner", "kip")
 CREATE = 'UPSERT CONCEPT ?p {MATCH {type: "Person", key: :k} SET FIELDS {name: :n}}'
 COUNT = 'FIND(COUNT(?p)) WHERE {?p CONCEPT {type: "Person"}}'
+
+
+class Silent(FailingTable):
+    """A store whose first write is done and then neither answered nor readable any more."""
+
+    dead = False
+
+    def get(self, pk, sk):
+        """Nothing, once it is dead."""
+        if self.dead:
+            raise Unavailable("silent")
+        return super().get(pk, sk)
+
+    def transact(self, writes):
+        """Done, and not answered."""
+        super().transact(writes)
+        self.dead = True
+        raise Unavailable("silent")
 
 
 class Speaker:
@@ -51,6 +70,32 @@ class Speaker:
                 done.append(act())
 
         return self.again(table=FailingTable(self.world.table, before_transact=before)), done
+
+    def between(self, request, act):
+        """The response to a request of two operations between which others act."""
+        before, loads = self.world.spaces.load, []
+
+        def load(space_id):
+            loads.append(space_id)
+            if len(loads) == 2:  # the first load is the request's, the second its second operation's
+                act()
+            return before(space_id)
+
+        self.world.spaces.load = load
+        try:
+            return self.send(request)
+        finally:
+            self.world.spaces.load = before
+
+    def losing(self):
+        """A process whose first write is done, and then neither answered nor readable."""
+        return self.again(table=Silent(self.world.table))
+
+    def watched(self, request, moment):
+        """The response to a read request between whose operations `moment` is called."""
+        state = self.world.spaces.load(SPACE)
+        context = Context(principal=OWNER, now=self.world.clock.time, overdue=moment)
+        return json_of(execute(state, read_request(request), context).response)
 
     def send(self, request, *, principal=OWNER, **options):
         """The response to a request, as a client reads it."""
@@ -172,22 +217,7 @@ def test_a_lost_answer_is_found_by_the_retry(speaker):
 
 def test_an_outcome_that_nobody_knows_is_said_to_be_unknown(speaker):
     """A store that stays silent leaves the outcome unknown, and the retry with the same key settles it."""
-
-    class Silent(FailingTable):
-        dead = False
-
-        def get(self, pk, sk):
-            if self.dead:
-                raise Unavailable("silent")
-            return super().get(pk, sk)
-
-        def transact(self, writes):
-            super().transact(writes)
-            self.dead = True
-            raise Unavailable("silent")
-
-    dark = speaker.again(table=Silent(speaker.world.table))
-    response = dark.run(CREATE, {"k": "a", "n": "A"}, key="k", patience=1)
+    response = speaker.losing().run(CREATE, {"k": "a", "n": "A"}, key="k", patience=1)
 
     assert response["status"] == "outcome_unknown"
     assert response["receipt"]["status"] == "unknown"
