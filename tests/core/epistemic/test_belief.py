@@ -10,6 +10,7 @@ from core.epistemic.policy import DETERMINISTIC, POLICIES
 from core.epistemic.trust import TrustRecord, TrustState
 from core.errors import NoemaError
 from core.model.elements import Concept, Origin
+from core.model.literals import make_literal
 from core.transaction.draft import Draft
 from tests.core.query.brain import Brain
 
@@ -251,6 +252,48 @@ def test_epi_015_copies_do_not_multiply(minds: Minds) -> None:
     assert len(belief["support"]["assertion_ids"]) == 3
     assert belief["support"]["root_groups"] == [source.id]
     assert "correlated_sources" in belief["uncertainty"]["reasons"]
+
+
+def test_evidence_of_an_activity_rests_on_its_inputs(minds: Minds) -> None:
+    """What an Activity made of a source is that source, whichever end of the link is recorded."""
+    source = minds.evidence("observation", "seen", minds.bob)
+    made = minds.activity("extraction", [source])
+    minds.claim(
+        minds.fact,
+        minds.carol,
+        minds.evidence("derived_result", "out", generated_by=made.id),
+        mode="inferred",
+    )
+    belief = minds.belief()
+
+    assert belief["support"]["root_groups"] == [source.id]
+
+
+def test_process_may_be_the_root(minds: Minds) -> None:
+    """An Activity that took in only another Activity's work is traced to that Activity."""
+    first = minds.activity("tool_execution", associated_actors=(minds.bob.id,))
+    claim = minds.claim(minds.fact, minds.carol, mode="inferred")
+    minds.activity("inference", [first, minds.dark], [claim])
+    belief = minds.belief()
+
+    assert belief["support"]["root_groups"] == [first.id]
+    assert belief["status"] == "accepted"
+
+
+def test_archived_statement_is_projected_by_id(minds: Minds) -> None:
+    """Out of recall it is asked about only by name."""
+    minds.claim(minds.fact, minds.bob)
+    minds.change(minds.fact, state="archived")
+
+    assert minds.belief()["status"] == "accepted"
+    assert minds.slot("prefers")["candidate_projections"] == []
+
+
+def test_literal_with_a_datatype_is_shown_whole(minds: Minds) -> None:
+    """A typed value keeps its type in every result."""
+    minds.claim(minds.says(minds.alice, "status", make_literal("x", "code")), minds.bob)
+
+    assert minds.slot("status")["accepted_values"] == [{"value": "x", "datatype": "code", "language": None}]
 
 
 def test_same_document_twice_is_one_root(minds: Minds) -> None:
