@@ -11,6 +11,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from core.model.log import SpaceMeta
+
 TrustClass = Literal["trusted", "unknown", "weak", "low_trust", "untrusted"]
 TrustScope = Literal["actor", "source", "origin", "channel", "import", "tool"]
 
@@ -42,6 +44,21 @@ class TrustState(msgspec.Struct, frozen=True):
     records: tuple[TrustRecord, ...] = ()
     default: TrustClass = "unknown"
     version: int = 1
+
+
+_STORED: Final = "trust"  # where protected state keeps it
+
+
+def trust_of(meta: SpaceMeta) -> TrustState:
+    """The trust that a space's protected state records; nothing is said of anybody where there is none."""
+    stored = meta.extensions.get(_STORED)
+    return TrustState() if stored is None else msgspec.convert(stored, TrustState)
+
+
+def with_trust(meta: SpaceMeta, trust: TrustState) -> SpaceMeta:
+    """A space's protected state with this trust. For hosts; no command reaches it (KIP §22.5)."""
+    extensions = {**meta.extensions, _STORED: msgspec.to_builtins(trust)}
+    return msgspec.structs.replace(meta, extensions=extensions)
 
 
 class Trust:

@@ -27,6 +27,7 @@ from core.engine import (
     run_unit,
     skipped,
 )
+from core.epistemic.trust import trust_of
 from core.errors import NoemaError
 from core.model.instants import Instant
 from core.ports import Clock
@@ -106,6 +107,7 @@ class Kip:
             readonly=readonly,
             endpoint=endpoint,
             secret=self._secret,
+            trust=trust_of(state.meta),
             overdue=lambda: self._clock.now() >= until,
         )
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.conformance.harness import World
 from tests.core.mutation.conftest import People
 from tests.core.service.test_kip import Speaker
 
@@ -18,3 +19,9 @@ def people() -> People:
 def speaker() -> Speaker:
     """A process over a durable store, and a new space in it."""
     return Speaker.born()
+
+
+@pytest.fixture
+def world() -> World:
+    """The conformance harness: one durable space in the canonical schema, its bindings and principals."""
+    return World()

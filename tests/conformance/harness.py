@@ -85,6 +85,9 @@ BINDINGS: Final = {
 }
 """The canonical bindings (§9): symbol, type, name, attributes. A symbol is also its Concept's key."""
 
+TRUSTED: Final = ("self", "alice", "bob")
+"""The fixture's protected trust: whose word is trusted; of Carol, and of everybody else, nothing is said."""
+
 _READER: Final = frozenset({"discover", "read", "search", "project"})
 PERMISSIONS: Final[dict[str, frozenset[str] | None]] = {
     "owner": None,
@@ -285,7 +288,9 @@ class World:
                 )
                 self.ref[name] = {"id": made.id}
             if seeded:
+                said = tuple(TrustRecord("actor", self.ref[name]["id"], "trusted") for name in TRUSTED)
                 draft.set_meta(self_identity=self.ref["self"]["id"])
+                draft.meta = with_trust(draft.meta, TrustState(said))
             return Proposal(draft.finish())
 
         until = self.clock.now() + MINUTE
