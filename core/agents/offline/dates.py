@@ -49,6 +49,14 @@ class When(msgspec.Struct, frozen=True):
     precision: Precision
     words: str
     at: int = 0  # where in the text the words begin
+    yearless: bool = False  # the words name a day of a month of no year; `start` is then the nearest such day
+
+    def covers(self, instant: Instant) -> bool:
+        """Whether an instant lies on it; without a year, on that day of any year."""
+        if not self.yearless:
+            return self.start <= instant < self.end
+        named, moment = to_datetime(self.start), to_datetime(instant)
+        return (named.month, named.day) == (moment.month, moment.day)
 
 
 _Span = tuple[datetime, datetime, Precision] | None
@@ -97,15 +105,23 @@ def _shift(moment: datetime, unit: str, amount: int) -> _Span:
 
 def _read_date(match: re.Match[str], said: datetime) -> _Span:
     """A day of a month. Without a year it is the one nearest to when it was said."""
-    month = _SHORT[match["m"][:3]]
-    years = [int(match["y"])] if match["y"] else [said.year - 1, said.year, said.year + 1]
+    years = [int(match["y"])] if match["y"] else _years(said)
+    return _nearest(years, _SHORT[match["m"][:3]], int(match["d"]), said)
+
+
+def _years(said: datetime) -> list[int]:
+    return [said.year - 1, said.year, said.year + 1]
+
+
+def _nearest(years: list[int], month: int, day: int, said: datetime) -> _Span:
+    """The day of a month, in the year in which it is nearest to `said`."""
     days = []
     for year in years:
         try:
-            days.append(datetime(year, month, int(match["d"]), tzinfo=UTC))
+            days.append(datetime(year, month, day, tzinfo=UTC))
         except ValueError:
             continue
-    return _day(min(days, key=lambda day: abs(day - said))) if days else None
+    return _day(min(days, key=lambda found: abs(found - said))) if days else None
 
 
 def _read_month(match: re.Match[str], said: datetime) -> _Span:
@@ -140,6 +156,13 @@ def _read_iso(match: re.Match[str], said: datetime) -> _Span:  # noqa: ARG001 - 
         return None
 
 
+def _read_han(match: re.Match[str], said: datetime) -> _Span:
+    """A Chinese or Japanese day of a month. Without a year it is the one nearest to when it was said."""
+    return _nearest(
+        [int(match["y"])] if match["y"] else _years(said), int(match["mm"]), int(match["dd"]), said
+    )
+
+
 def _read_weekend(match: re.Match[str], said: datetime) -> _Span:
     monday = said - timedelta(days=said.weekday())
     weeks = {"last": -1, "this": 0, "next": 1}[match["rel"]]
@@ -150,9 +173,10 @@ def _read_weekend(match: re.Match[str], said: datetime) -> _Span:
 _STEP: Final = {"last": -1, "this": 0, "next": 1}
 # The first expression that matches at a place wins, so longer ones stand before shorter ones.
 TABLE: Final[tuple[tuple[re.Pattern[str], _Read], ...]] = tuple(
-    (re.compile(rf"\b{pattern}", re.IGNORECASE), read)
+    (re.compile(rf"(?<![A-Za-z0-9]){pattern}", re.IGNORECASE), read)
     for pattern, read in (
         (rf"{_Y}-(?P<mm>\d\d)-(?P<dd>\d\d)\b", _read_iso),
+        (r"(?:(?P<y>(?:19|20)\d\d)年)?(?P<mm>\d{1,2})月(?P<dd>\d{1,2})[日号號]", _read_han),
         (rf"(?:on |by |before )?{_M} (?:the )?{_D}(?:,? {_Y})?", _read_date),
         (rf"(?:on |by |before )?(?:the )?{_D} (?:of )?{_M}(?:,? {_Y})?", _read_date),
         (r"the day before yesterday\b", lambda _, said: _day(said - timedelta(days=2))),
@@ -195,7 +219,16 @@ def find_dates(text: str, said_at: Instant, *, past: bool = False) -> list[When]
                 continue
             taken.append((first, last))
             start, end, precision = span
-            found.append(When(from_datetime(start), from_datetime(end), precision, text[first:last], first))
+            yearless = precision == "day" and "y" in match.re.groupindex and match["y"] is None
+            when = When(
+                from_datetime(start),
+                from_datetime(end),
+                precision,
+                text[first:last],
+                first,
+                yearless=yearless,
+            )
+            found.append(when)
     return sorted(found, key=lambda when: when.at)
 
 

@@ -22,6 +22,7 @@ from core.state.view import View
 
 _WORD: Final = re.compile(r"[^\W_][\w'-]*")
 _MY_RELATION: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?(?P<relation>{RELATIONS})\b", re.IGNORECASE)
+DAY: Final = "@day"  # a term that stands for the day a question names; no text has it
 # Words that ask without saying what for: "Tell me what you know about Bob".
 _IDLE: Final = frozenset(words("tell know anything everything something remember about summary happened"))
 # Words that so many questions share that having them answers none.
@@ -36,7 +37,7 @@ class Asked(msgspec.Struct, frozen=True):
     """A question read: its terms, whom it is about, which predicates it asks for, and of what time.
 
     named: persons whom the words name. focus: those, or who asks, or the asker's relative: whose claims may
-    answer. names: the terms that are those persons' names. light: those, and words that answer nothing. past: it asks for what was. broad: it asks for all there is.
+    answer. day: the one day it names. names: the terms that are those persons' names. light: those, and words that answer nothing. past: it asks for what was. broad: it asks for all there is.
     """
 
     text: str
@@ -49,6 +50,7 @@ class Asked(msgspec.Struct, frozen=True):
     past: bool = False
     broad: bool = False
     when: When | None = None
+    day: When | None = None
     months: tuple[int, ...] = ()
     years: tuple[int, ...] = ()
 
@@ -71,7 +73,11 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
         if FIRST_PERSON.search(text) and (not relatives or predicates <= RELATIONAL):
             focus.append(asker)
     dates = find_dates(text, now, past=True)
-    terms = tuple(dict.fromkeys(words(text)))
+    days = [when for when in dates if when.precision == "day"]
+    day = days[0] if len(days) == 1 else None
+    # The day stands for its words: turns are found by when they were said, not by naming the date.
+    telling = words(text) if day is None else [*words(text.replace(day.words, " ")), DAY]
+    terms = tuple(dict.fromkeys(telling))
     names = frozenset(term for person in named for name in _names(person) for term in words(name))
     broad = False
     if focus and not predicates and not set(terms) - names - _IDLE:  # all that is known of somebody
@@ -87,6 +93,7 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
         broad=broad,
         past=PAST.search(text) is not None,
         when=dates[0] if len(dates) == 1 else None,
+        day=day,
         months=tuple({MONTHS[match.lower()] for match in _MONTH.findall(text) if match != "may"}),
         years=tuple({int(year) for year in _YEAR.findall(text)}),
     )

@@ -14,7 +14,7 @@ import msgspec
 
 from core.agents.dialogue import text_of
 from core.agents.offline.cues import ALSO, COMMITMENTS, CUES, RELATIONAL
-from core.agents.offline.questions import Asked
+from core.agents.offline.questions import DAY, Asked
 from core.agents.offline.rules.rule import one_spelling
 from core.agents.vocabulary import COMMITMENT, COMMITTED_TO, DETAIL, FUNCTIONAL, local_name, predicate
 from core.model.elements import Assertion, Concept, Evidence, Proposition
@@ -238,7 +238,7 @@ def recall_turns(view: View, asked: Asked, turns: Turns, hidden: frozenset[str])
 def _dated(view: View, asked: Asked, turns: Turns) -> dict[str, list[int]]:
     """For each month and year in the question, the turns of the sessions of that time."""
     dated: dict[str, list[int]] = {}
-    if not asked.months and not asked.years:
+    if not asked.months and not asked.years and asked.day is None:
         return dated
     for session, start in enumerate(turns.starts):
         first = view.get(turns.ids[start])
@@ -247,6 +247,8 @@ def _dated(view: View, asked: Asked, turns: Turns) -> dict[str, list[int]]:
         moment = to_datetime(first.observed_at)
         terms = words(f"{moment:%B}") if moment.month in asked.months else []
         terms += [str(moment.year)] if moment.year in asked.years else []
+        if asked.day is not None and asked.day.covers(first.observed_at):
+            terms.append(DAY)
         for term in terms:
             dated.setdefault(term, []).extend(range(*turns.bounds(session)))
     return dated
@@ -254,6 +256,10 @@ def _dated(view: View, asked: Asked, turns: Turns) -> dict[str, list[int]]:
 
 def bears(view: View, asked: Asked, turns: Turns, place: int) -> bool:
     """Whether a turn itself has a telling word of the question, or answers a question that has one."""
+    evidence = view.get(turns.ids[place])
+    at = evidence.observed_at if isinstance(evidence, Evidence) else None
+    if asked.day is not None and at is not None and asked.day.covers(at):
+        return True
     wanted = set(asked.terms) - asked.light
     if wanted & set(words(_said(view, turns, place))):
         return True

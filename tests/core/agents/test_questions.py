@@ -155,3 +155,16 @@ def test_a_long_text_is_quoted_where_it_fits() -> None:
     assert passage.endswith("…")
     assert best_passage("short  text\n", ("x",)) == "short text"
     assert best_passage("a" * 1000, ("x",)).endswith("…")
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("What did Bob share on May 2?", "The lake was warm and we swam all day."),
+        ("5月2日说了什么？", "The lake was warm and we swam all day."),
+        ("Anything on 2025-03-02?", "The lake was frozen and we skated all day."),
+    ],
+)
+def test_a_day_leads_to_what_was_said_on_it(memory: Memory, query: str, said: str) -> None:
+    """A question that names a day gets that day's turns, whatever words they use."""
+    assert ask(memory, query).cited[0].text == said
