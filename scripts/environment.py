@@ -36,12 +36,14 @@ def usable(python: Path) -> bool:
 def make(home: Path) -> None:
     """A fresh, empty virtual environment."""
     shutil.rmtree(home, ignore_errors=True)
-    made = subprocess.run([sys.executable, "-m", "venv", home], capture_output=True, text=True, check=False)
+    # The interpreter behind a virtual environment, if we run in one: it might be the one just removed.
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    made = subprocess.run([base, "-m", "venv", home], capture_output=True, text=True, check=False)
     if made.returncode:
         shutil.rmtree(home, ignore_errors=True)
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         sys.exit(
-            f"{made.stdout}{made.stderr}\nnoema: {sys.executable} cannot make a virtual environment.\n"
+            f"{made.stdout}{made.stderr}\nnoema: {base} cannot make a virtual environment.\n"
             f"On Debian or Ubuntu: apt-get install python{version}-venv"
         )
 
