@@ -223,4 +223,5 @@ def adapters(settings: Settings) -> Adapters:
     from infra.local.table import SqliteTable
 
     root = Path(settings.data_dir)
-    return Adapters(SqliteTable(root / "noema.db"), DirectoryObjects(root / "objects"), queue, clock, entropy)
+    table = SqliteTable(root / "noema.db", clock)
+    return Adapters(table, DirectoryObjects(root / "objects"), queue, clock, entropy)

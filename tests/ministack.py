@@ -7,6 +7,7 @@ it, `.venv-ministack/bin/ministack` in the repository and then the PATH are trie
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -26,6 +27,7 @@ from infra.aws.table import DynamoTable
 
 REGION = "us-east-1"
 START_DEADLINE_S = 40.0
+_RUN = secrets.token_hex(4)  # of this process: several may share one ministack
 _serial = count(1)
 
 
@@ -94,7 +96,7 @@ class LocalAws:
 
 def fresh_name(kind: str) -> str:
     """A name no other test of any worker uses."""
-    return f"noema-{kind}-{os.getpid()}-{next(_serial)}"
+    return f"noema-{kind}-{_RUN}-{next(_serial)}"
 
 
 @contextmanager
