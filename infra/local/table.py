@@ -60,7 +60,7 @@ class SqliteTable:
         self._clock = clock
         self._next_expiry: Instant = 0
         self._idle: deque[sqlite3.Connection] = deque()
-        self._log_holds_removed_rows = False
+        self._log_holds_removed_rows = True  # a process that was killed may have left it so
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         path.touch(mode=0o600)
         with self._connection() as connection:

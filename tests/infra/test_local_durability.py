@@ -136,6 +136,22 @@ def test_removed_rows_leave_the_log_once_its_reader_has_gone(tmp_path: Path) -> 
     table.close()
 
 
+def test_what_a_killed_process_left_in_the_log_goes_with_the_next_commit(tmp_path: Path) -> None:
+    """A process died between its delete and the folding of the log; whoever opens the file next makes it good."""
+    table = SqliteTable(tmp_path / "t.sqlite")
+    table.transact([Put("p", "a", {"text": "plums"})])
+    with table._connection() as connection:
+        connection.execute("DELETE FROM rows")
+    assert holds(tmp_path, b"plums")
+
+    heir = SqliteTable(tmp_path / "t.sqlite")
+    heir.transact([Put("p", "b", {"text": "pears"})])
+
+    assert not holds(tmp_path, b"plums")
+    heir.close()
+    table.close()
+
+
 def test_a_deleted_object_leaves_nothing(tmp_path: Path) -> None:
     """Neither the bytes nor the names of a space stay behind, and a failed put leaves no temporary file."""
     objects = DirectoryObjects(tmp_path)
