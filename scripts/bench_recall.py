@@ -29,7 +29,6 @@ from core.agents.offline.questions import read_asked
 from core.agents.offline.recollection import hidden_ids, recall_turns
 from core.protocol import http_types as wire
 from core.search.turns import NO_TURNS
-from core.state.indexes import kind_key
 from tests.services import World
 
 CUTS = (5, 10, 20)
@@ -67,7 +66,7 @@ def measure(
 ) -> tuple[list[list[float]], list[float]]:
     """Recall at each cut and seconds, for every question of categories 1 to 4 with evidence."""
     state = world.spaces.load(space)
-    turns = NO_TURNS.extend(state.find(kind_key("evidence")), state)
+    turns = NO_TURNS.extend(tuple(state.ids("evidence")), state)
     hidden, now = hidden_ids(state), world.clock.now()
     known, shares, seconds = set(dia.values()), [], []
     for item in sample["qa"]:

@@ -1,7 +1,8 @@
 """What `pyodide_check.mjs` runs inside Pyodide; it runs the same under any Python with msgspec.
 
-Imports every module of core, then writes a small memory through a Draft, folds it, finds it again by key, by
-tuple and by word, and checks that the first state has not changed. Prints one line of JSON.
+Imports every module of core. Then lets a space remember and answer with nothing but core: the use cases of
+`core.service` over the reference store, with a clock and a source of chance that are arguments. Then runs KIP
+commands as pure calls. Prints one line of JSON.
 """
 
 import importlib
@@ -13,15 +14,51 @@ import sys
 import msgspec
 
 import core
-from core.model.elements import Assertion, Citation, Concept, Evidence, Origin, Payload
-from core.model.ids import make_salt
-from core.model.literals import Ref
-from core.model.log import Delta, SchemaEnvironment, SpaceMeta, Tier
-from core.search.text import terms
-from core.state.indexes import assertions_key, concept_key, tuple_key
-from core.state.layer import Empty
-from core.state.space import SpaceState
-from core.transaction.draft import Draft
+from core.authority import Principal
+from core.engine import Context, execute
+from core.protocol import http_types as wire
+from core.protocol.request import read_request
+from core.service.admin import Admin
+from core.service.commit import Commits
+from core.service.conversations import Conversations
+from core.service.formation import Formation
+from core.service.leases import Leases
+from core.service.recall import Recall
+from core.service.spaces import Spaces
+from core.service.values import Caller
+from core.storage.memory import MemoryObjects, MemoryTable
+
+NOW = 1_780_000_000_000
+LATER = NOW + 60_000
+SAID = ("I moved to Lisbon in May 2024.", "I prefer green tea. 你好 🙂")
+CREATE = 'CREATE CONCEPT ?c {TYPE "Topic" NAME "Pyodide"}'
+FIND = 'FIND(?c.name) WHERE {?c CONCEPT {type: "Topic"}}'
+
+
+class World:
+    """A clock that stands still, chance that counts, and a queue that notes."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.sent: list[str] = []
+
+    def now(self) -> int:
+        return NOW
+
+    def sleep(self, seconds: float) -> None:
+        del seconds
+
+    def token(self, count: int) -> bytes:
+        self.count += 1
+        return self.count.to_bytes(count, "big")
+
+    def uniform(self, low: float, high: float) -> float:
+        del high
+        return low
+
+    def send(self, group: str, body: str, *, dedupe: str, delay_s: int = 0) -> None:
+        del body, dedupe, delay_s
+        self.sent.append(group)
 
 
 def modules() -> list[str]:
@@ -32,62 +69,62 @@ def modules() -> list[str]:
     return names
 
 
-def remember() -> dict[str, object]:
-    """One transaction: who said what, and on what evidence; then the questions it must answer."""
-    now = 1_780_000_000_000
-    meta = SpaceMeta(
-        space_id="pyodide",
-        instance="i",
-        salt=make_salt(b"\x01\x02\x03\x04"),
-        owner="ada",
-        created_at=now,
-        tier=Tier(tier=0, updated_at=now),
-        schema=SchemaEnvironment(version=1, packages=()),
+def remember() -> tuple[Spaces, wire.RecallOutput, int]:
+    """Make a space, submit a conversation, form it, and ask."""
+    world = World()
+    table, objects = MemoryTable(), MemoryObjects(world)
+    spaces = Spaces(table, objects, world)
+    commits = Commits(table, objects, world, world, spaces)
+    conversations = Conversations(table, objects, world, world, spaces)
+    formation = Formation(
+        table,
+        world,
+        world,
+        world,
+        spaces=spaces,
+        commits=commits,
+        leases=Leases(table, world),
+        conversations=conversations,
     )
-    empty = SpaceState.on(Empty(), meta=meta, ver=1, seq=0, at=now)
-    draft = Draft(empty, now=now, origin=Origin(principal="ada", channel="cli"))
-    person = draft.ensure_concept("kip://x@1.0.0/Person", "ada", name="Ada")
-    drink = draft.ensure_concept("kip://x@1.0.0/Drink", "tea", name="Green tea")
-    said = draft.create(
-        Evidence,
-        evidence_class="user_statement",
-        payload=Payload(mode="inline", inline="I prefer green tea in the morning."),
-        content_digest="sha256:0",
-    )
-    claim = draft.ensure_proposition(person.id, "kip://x@1.0.0/prefers", Ref(drink.id))
-    draft.create(
-        Assertion,
-        proposition=claim.id,
-        asserted_by=person.id,
-        stance="support",
-        mode="stated",
-        asserted_at=now,
-        evidence=(Citation(said.id),),
-    )
-    delta = draft.finish()
-    assert delta is not None
-    again = msgspec.msgpack.decode(msgspec.msgpack.encode(delta), type=Delta)
-    assert again == delta, "a delta survives its own bytes"
-    state = empty.apply(again)
-    assert list(state.find(concept_key("kip://x@1.0.0/Person", "ada"))) == [person.id]
-    assert list(state.find(tuple_key(person.id, "kip://x@1.0.0/prefers", Ref(drink.id)))) == [claim.id]
-    assert len(state.find(assertions_key(claim.id))) == 1
-    word = next(iter(terms("morning")))
-    assert [element for element, _ in state.word(word)] == [said.id]
-    assert isinstance(state.get(person.id), Concept)
-    assert empty.get(person.id) is None, "the first state stays as it was"
-    return {"ver": state.ver, "seq": state.seq, "elements": len(delta.puts)}
+    ada = Caller(subject="ada", channel="rest", scope="*", manager=True)
+    wish = wire.CreateSpaceInput(user="ada", space_id="home", tier=2)
+    Admin(table, world, spaces, commits).create_space(ada, wish, LATER)
+    messages = [{"role": "user", "name": "Ada", "content": each} for each in SAID]
+    body = msgspec.convert({"messages": messages}, wire.FormationInput)
+    conversations.submit(ada, "home", body, key="once")
+    drained = formation.drain("home", LATER)
+    question = wire.RecallInput(query="What does Ada prefer to drink?")
+    found = Recall(world, spaces, conversations).recall_structured(ada, "home", question)
+    return spaces, found, len(drained.formed)
+
+
+def ask_in_kip(spaces: Spaces) -> list[object]:
+    """Write a Concept and find it, each as one pure call; what FIND answers."""
+    state = spaces.load("home")
+    answers: list[object] = []
+    for command in (CREATE, FIND):
+        request = read_request({"kip": "2.0", "operations": [{"command": command}]})
+        outcome = execute(state, request, Context(principal=Principal(id="ada"), now=LATER))
+        assert outcome.response is not None, outcome.need
+        assert outcome.state is not None
+        state = outcome.state
+        told = msgspec.to_builtins(outcome.response)
+        answers.append(told["results"][0].get("result", told))
+    return answers
 
 
 if __name__ == "__main__":
     names = modules()
-    remembered = remember()
+    spaces, found, formed = remember()
     facts = {
         "python": platform.python_version(),
         "platform": sys.platform,
         "msgspec": msgspec.__version__,
         "numpy": "numpy" in sys.modules,
         "modules": len(names),
-        **remembered,
+        "formed": formed,
+        "answer": found.answer,
+        "found": found.found,
+        "kip": ask_in_kip(spaces)[1],
     }
-    print(json.dumps(facts))
+    print(json.dumps(facts, ensure_ascii=False))
