@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import NoemaError
 from core.model.elements import Concept
-from core.ports import Put, Unavailable, When
+from core.ports import KeyExists, Put, Refused, TooLarge, Unavailable, When
 from core.service.attempt import KEEP_OUTCOMES_MS
 from core.service.commit import Fenced, RowRefused
 from core.service.values import Idempotency, Proposal
@@ -554,3 +554,135 @@ def test_a_frozen_upload_is_given_up() -> None:
     objects = [key for key, _, _ in setting.world.objects.list(f"{SPACE}/d/")]
     assert len(collected) == len(objects) == 1
     assert setting.world.again().names() == ["counter", text]
+
+
+# --- the corners
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+def test_no_effect_survives_no_answer_at_any_call(after: bool) -> None:
+    """An outcome without an effect is retained once, whichever call got no answer."""
+
+    def run(at: int) -> bool:
+        setting = Setting()
+        faults = Faults([at], after=after, reads=True)
+        process = setting.process(faults)
+
+        committed = process.commit(lambda _: Proposal(None, outcome="nothing", head={"formed": 3}), "key")
+
+        assert (committed.outcome, committed.effect, committed.ver) == ("nothing", False, 2)
+        assert setting.world.commit(setting.world.noting("x"), "key").outcome == "nothing"
+        assert setting.world.spaces.head(SPACE).number("formed") == 3
+        return faults.count > at
+
+    assert until_clean(run) > 2
+
+
+def test_rows_without_anything_to_know_them_by() -> None:
+    """A write that changes no memory, under no key, and gets no answer: nothing will ever tell, and that is said."""
+    setting = Setting()
+    process = setting.process(Faults([0], after=True))
+    row = Put(PK, conversation_sk("formation", 1), {"status": "failed"})
+
+    with pytest.raises(NoemaError) as failure:
+        process.commit(lambda _: Proposal(None, rows=(row,)))
+
+    assert failure.value.code == "OutcomeUnknown"
+
+
+def test_nothing_to_write_writes_nothing() -> None:
+    """A proposal that changes nothing, under no key, is no transaction."""
+    setting = Setting()
+    table = FailingTable(setting.world.table)
+
+    committed = setting.world.again(table=table).commit(lambda _: Proposal(None, outcome="fine"))
+
+    assert (committed.outcome, committed.effect, table.transactions) == ("fine", False, 0)
+
+
+def test_a_key_that_is_taken_is_drawn_again() -> None:
+    """An object of the same name, however unlikely, costs another attempt and nothing else."""
+    setting = Setting()
+    taken: list[str] = []
+
+    class Taken(FailingObjects):
+        def put(self, key: str, body: bytes) -> None:
+            if not taken:
+                taken.append(key)
+                raise KeyExists(key)
+            super().put(key, body)
+
+    process = setting.world.again(objects=Taken(setting.world.objects))
+    text = process.entropy.token(9000).hex()
+
+    process.commit(process.noting(text))
+
+    assert setting.world.again().names() == ["counter", text]
+    assert [key for key, _, _ in setting.world.objects.list(f"{SPACE}/d/")] != taken
+
+
+def test_a_store_with_smaller_bounds_is_believed() -> None:
+    """When the store itself finds the transaction too large, the caller is told the same."""
+    setting = Setting()
+
+    def refuse(_: object) -> None:
+        raise TooLarge("four million bytes")
+
+    process = setting.world.again(table=FailingTable(setting.world.table, before_transact=refuse))
+
+    with pytest.raises(NoemaError) as failure:
+        process.note("x")
+
+    assert failure.value.code == "TransactionTooLarge"
+
+
+def test_a_collision_without_reasons_is_tried_again() -> None:
+    """A store that says only that transactions met is asked again."""
+    setting = Setting()
+    times = iter(range(2))
+
+    def collide(_: object) -> None:
+        if next(times, None) is not None:
+            raise Refused({})
+
+    process = setting.world.again(table=FailingTable(setting.world.table, before_transact=collide))
+
+    assert process.commit(process.counting(setting.counter)).outcome == {"n": 1}
+    assert setting.count() == 1
+
+
+def test_a_space_that_is_deleted_meanwhile() -> None:
+    """A write without an answer, whose space and log are gone when it is looked for: nobody can know."""
+    setting = Setting()
+
+    class Vanishing(FailingTable):
+        def transact(self, writes: object) -> None:
+            self.table.transact(writes)
+            setting.world.erasures.delete_space(SPACE, "owner", owner="run")
+            setting.world.create()
+            raise Unavailable("no answer")
+
+    process = setting.world.again(table=Vanishing(setting.world.table))
+
+    with pytest.raises(NoemaError) as failure:
+        process.note("lost or not")
+
+    assert failure.value.code == "OutcomeUnknown"
+
+
+def test_an_attempt_that_an_erasure_fenced_is_made_again() -> None:
+    """A write that never landed and no longer can is not waited for: the decision is made on the erased state."""
+    setting = Setting()
+    once = iter([True])
+
+    class Erasing(FailingTable):
+        def transact(self, writes: object) -> None:
+            if next(once, False):
+                setting.world.erasures.erase(SPACE, [setting.counter], "owner", owner="run")
+                raise Unavailable("no answer")
+            super().transact(writes)
+
+    process = setting.world.again(table=Erasing(setting.world.table))
+
+    assert process.note("after").ver == 3
+    assert setting.world.again().names() == ["after"]

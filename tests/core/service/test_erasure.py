@@ -418,6 +418,95 @@ def test_a_living_run_is_left_alone() -> None:
     assert set(seen) == {None}
 
 
+def test_a_commit_that_stays_large_stays_an_object() -> None:
+    """What is left of a large commit goes to a new object, and the old one is gone; small ones move into the row."""
+    world = World()
+    world.create()
+    noise = world.entropy.token(9000).hex()
+    secret, _ = world.commit(world.noting(SECRET, noise)).outcome["ids"]
+    before = [key for key, _, _ in world.objects.list(f"{SPACE}/d/")]
+
+    receipt = world.erasures.erase(SPACE, [secret], "owner", owner="run", needles=[SECRET])
+
+    after = [key for key, _, _ in world.objects.list(f"{SPACE}/d/")]
+    assert receipt.clean
+    assert (len(before), len(after)) == (1, 1)
+    assert before != after
+    assert world.again().names() == [noise]
+    assert world.upkeep.verify_chain(SPACE).broken is None
+
+
+def test_many_pages_of_everything() -> None:
+    """More commits, requests and manifests than one page holds are all looked through, and all deleted."""
+    world = World()
+    world.create()
+    ids = [world.note(f"{SECRET} {number}", f"key {number}").outcome["ids"][0] for number in range(120)]
+    world.upkeep.compact(SPACE, "run")
+
+    receipt = world.erasures.erase(SPACE, ids[:110], "owner", owner="run 1", needles=[f"{SECRET} 109"])
+
+    assert (receipt.clean, receipt.deltas, receipt.outcomes) == (True, 110, 110)
+    assert len(world.again().names()) == 10
+    assert world.erasures.delete_space(SPACE, "owner", owner="run 2").clean
+    assert set(world.everything()) == {"HEAD", purge_sk(2)}
+
+
+def test_what_late_writers_leave_is_swept_before_the_next_life() -> None:
+    """However much was left behind, the new space begins with nothing but its own rows."""
+    told = Told()
+    told.world.erasures.delete_space(SPACE, "owner", owner="run")
+    for number in range(250):
+        told.world.table.transact([Put(PK, conversation_sk("formation", number), {"late": True})])
+
+    told.world.create()
+
+    assert set(told.world.everything()) == {"HEAD", purge_sk(1), f"D#{told.ver:012d}"}
+
+
+def test_a_needle_may_be_anywhere_in_a_row() -> None:
+    """The scan looks at text, bytes and keys of rows that no code of the log wrote."""
+    told = Told()
+    told.world.table.transact(
+        [
+            Put(PK, "Z#text", {"a": 1, "b": f"… {SECRET}"}),
+            Put(PK, "Z#bytes", {"c": b"\x01\x01" + SECRET.encode()}),
+        ]
+    )
+
+    receipt = told.world.erasures.erase(SPACE, [told.secret], "owner", owner="run", needles=[SECRET])
+
+    assert receipt.found == ("Z#bytes", "Z#text")
+
+
+def test_an_order_that_is_too_large_is_refused() -> None:
+    """An erasure whose job does not fit a row is refused before anything is touched."""
+    told = Told()
+
+    with pytest.raises(NoemaError) as failure:
+        told.world.erasures.erase(SPACE, [told.secret], "owner", owner="run", needles=["x" * 400_000])
+
+    assert failure.value.code == "InvalidInput"
+    assert told.world.spaces.head(SPACE).state == "active"
+
+
+def test_a_space_that_moved_is_asked_again() -> None:
+    """A commit between the look and the beginning of an erasure is told as a reason to ask again."""
+    told = Told()
+    once = iter([True])
+
+    def interfere(_: object) -> None:
+        if next(once, False):
+            told.world.note("meanwhile")
+
+    process = told.world.again(table=FailingTable(told.world.table, before_transact=interfere))
+
+    with pytest.raises(NoemaError) as failure:
+        process.erasures.erase(SPACE, [told.secret], "owner", owner="run")
+
+    assert failure.value.spec.retry == "safe_same_request"
+    assert process.erasures.erase(SPACE, [told.secret], "owner", owner="run").clean
+
+
 # --- whole spaces
 
 
