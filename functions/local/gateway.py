@@ -6,6 +6,7 @@ of its own, but for what API Gateway itself would refuse (a body over its limit)
 
 from __future__ import annotations
 
+import logging
 import secrets
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -132,6 +133,7 @@ class Server:
     """
 
     def __init__(self, gateway: Gateway, host: str, port: int) -> None:
+        logging.getLogger("waitress.queue").setLevel(logging.ERROR)  # a full queue is no news on a laptop
         self._server = waitress.server.create_server(
             gateway,
             host=host,
