@@ -23,7 +23,16 @@ from core.service.faults import RETRY_AFTER_MS, reading
 from core.state.space import SpaceState, genesis
 from core.storage.blocks import Cache, Pieces
 from core.storage.head import ENDS, Head, head_of
-from core.storage.layout import ALL_ROWS, DIRECTORY_PK, HEAD, MAX_VERSION, following, manifest_sk, space_pk
+from core.storage.layout import (
+    ALL_ROWS,
+    DIRECTORY_PK,
+    HEAD,
+    MAX_VERSION,
+    following,
+    manifest_sk,
+    space_pk,
+    space_prefix,
+)
 from core.storage.log import LogRow
 from core.storage.manifest import decode_manifest
 from core.storage.reader import LogReader, Moved
@@ -250,7 +259,11 @@ class Spaces:
         return SegmentsView(decode_manifest(body), self.pieces)
 
     def forget(self, space_id: str) -> None:
-        """Drop what is cached of a space."""
+        """Drop everything that is cached of a space, pieces of segments included: some of it was erased."""
+        self._close(space_id)
+        self.pieces.forget(space_prefix(space_id))
+
+    def _close(self, space_id: str) -> None:
         with self._lock:
             dropped = self._open.pop(space_id, None)
             if dropped is not None:
@@ -275,7 +288,9 @@ class Spaces:
             head.base_key,
         )
         if held is None or not fits:
-            self.forget(space_id)
+            if held is not None and (held.instance, held.pgen) != (head.instance, head.pgen):
+                self.forget(space_id)
+            self._close(space_id)
             state = self._forward(space_id, head, self._base(space_id, head, head.base_key), head.ver)
         elif held.state.ver > head.ver:
             raise Moved("another reader has seen a later version; look at HEAD again")

@@ -78,6 +78,12 @@ class Cache:
                 _, (_, freed) = self._held.popitem(last=False)
                 self._bytes -= freed
 
+    def drop(self, prefix: str) -> None:
+        """Give up every piece of the objects whose keys begin with `prefix`."""
+        with self._lock:
+            for key in [key for key in self._held if key[0].startswith(prefix)]:
+                self._bytes -= self._held.pop(key)[1]
+
     @property
     def bytes_held(self) -> int:
         """How much is held."""
@@ -90,6 +96,10 @@ class Pieces:
     def __init__(self, objects: Objects, cache: Cache) -> None:
         self._objects = objects
         self._cache = cache
+
+    def forget(self, prefix: str) -> None:
+        """Give up what is held of the objects whose keys begin with `prefix`."""
+        self._cache.drop(prefix)
 
     def piece[T](self, key: str, first: int, length: int, unpack: Callable[[bytes], tuple[T, int]]) -> T:
         """One piece of an object as `unpack` makes it, with about how many bytes it takes in memory.

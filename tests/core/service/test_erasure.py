@@ -156,6 +156,24 @@ def test_a_warm_cache_does_not_serve_what_was_erased(monkeypatch: pytest.MonkeyP
     assert list(reader.spaces.load(SPACE).word("flowerpot")) == []
 
 
+def test_a_warm_process_does_not_keep_what_was_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even unreachable: the pieces of segments that a process holds in memory go with the rest."""
+    told = Told(monkeypatch)
+    reader = told.world.again()
+    dump(reader.spaces.load(SPACE))
+    held = reader.spaces.pieces._cache
+    assert any(SECRET.encode() in bytes(getattr(piece, "records", b"")) for piece, _ in held._held.values())
+
+    told.world.erasures.erase(SPACE, [told.secret], "owner", owner="run")
+    dump(reader.spaces.load(SPACE))
+
+    assert held._held
+    assert not any(
+        SECRET.encode() in bytes(getattr(piece, "records", b"")) for piece, _ in held._held.values()
+    )
+    assert held.bytes_held == sum(cost for _, cost in held._held.values())
+
+
 def test_work_begun_before_cannot_land_after(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lease held before the erasure writes nothing after it; new work begins with a new lease."""
     told = Told(monkeypatch)
