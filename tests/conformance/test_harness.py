@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from core.epistemic.trust import TrustRecord
 from tests.conformance.harness import DETERMINISTIC, request
-from tests.conformance.ids import conformance, id_of_name
+from tests.conformance.ids import all_ids, conformance, id_of_name
+from tests.conformance.report import Outcome, check_report, report_of, table
 
 ENSURE = 'ENSURE PROPOSITION ?p (:alice, "timezone", "+08:00")'
 
@@ -93,3 +96,18 @@ def test_a_name_or_a_mark_says_which_id_a_test_is_of():
 
     with pytest.raises(AssertionError):
         conformance("KIP2-TX-007")(test_kip2_tx_008)
+
+
+def test_the_report_counts_only_what_ran():
+    """A failed id fails, a missing one is pending and never passes, and the report fits its schema."""
+    if not all_ids():
+        pytest.skip("no ../shared/kip beside the repository")
+    good, bad = Outcome(), Outcome()
+    good.passed, bad.passed, bad.failure = 1, 3, "assert 1 == 2"
+    outcomes = {"KIP2-CORE-001": good, "KIP2-CORE-002": bad}
+    report = report_of(outcomes, datetime(2026, 1, 1, tzinfo=UTC), 1.0)
+    check_report(report)
+
+    assert table(outcomes)[-1] == "1 passed, 1 failed, 296 pending"
+    assert (report["summary"]["pass"], report["summary"]["fail"], report["overall_status"]) == (1, 1, "FAIL")
+    assert report["profiles"]["KIP-Core"]["passed"] == 1
