@@ -108,6 +108,7 @@ def _ends(work: Work, clause: MergeConcept) -> tuple[str, str] | None:
                 f"?{node.name} must be selected by id, key or canonical_id: a description is not an identity",
             )
         ids = {value.id for row in rows if isinstance(value := row.get(node.name), Ref)}
+        ids = ids or _merged(work, where, node.name)
         if len(ids) > 1:
             raise NoemaError(
                 "IdentityConflict",
@@ -117,7 +118,7 @@ def _ends(work: Work, clause: MergeConcept) -> tuple[str, str] | None:
         if not ids:
             raise NoemaError("NotFoundOrNotVisible", f"?{node.name} selects no Concept you may see")
         found.append(ids.pop())
-    return (found[0], found[1]) if rows else None
+    return (found[0], found[1]) if rows or _is_merged(work, found[0]) else None
 
 
 def _named(work: Work, node: ast.TargetRef) -> str:
@@ -125,6 +126,22 @@ def _named(work: Work, node: ast.TargetRef) -> str:
     if isinstance(node, ast.Literal) and isinstance(node.value, str):
         return work.existing(node.value).id
     return work.target(node)
+
+
+def _is_merged(work: Work, element_id: str) -> bool:
+    element = work.get(element_id)
+    return isinstance(element, Concept) and element.merged_into is not None
+
+
+def _merged(work: Work, where: ast.Where, name: str) -> set[str]:
+    """Concepts that a pattern names by identity and does not find because they are merged: a repeated merge."""
+    found: set[str] = set()
+    for clause in where:
+        if not (isinstance(clause, ast.ElementPattern) and clause.variable == name):
+            continue
+        members = {m.name: m.value.value for m in clause.match.members if isinstance(m.value, ast.Literal)}
+        found.update(work.named(members))
+    return found
 
 
 def _by_identity(where: ast.Where, name: str) -> bool:

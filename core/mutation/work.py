@@ -7,7 +7,7 @@ must never live here: the meaning of any one family.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -244,13 +244,28 @@ class Work:
         Raises:
             NoemaError: IdentityConflict if they are several.
         """
+        matches = list(dict.fromkeys(self.canonical(found) for found in self.named(members)))
+        if len(matches) > 1:
+            raise NoemaError(
+                "IdentityConflict",
+                f"{len(matches)} Concepts have this identity",
+                hint="Name the type beside the key: a key is identity within its type.",
+                details={"selector": dict(members), "candidates": matches},
+            )
+        return matches
+
+    def named(self, members: Mapping[str, Any]) -> list[str]:
+        """The Concepts, merged ones too, that have an id, or a key (of a type) or a canonical id."""
         schema = self.env.type(members["type"]).ref if "type" in members else None
         key, canonical = members.get("key"), members.get("canonical_id")
-        if key is None:
-            found = self.draft.view.find(canonical_key(canonical or ""))
+        view = self.draft.view
+        if "id" in members:
+            found: Sequence[str] = [str(members["id"])]
+        elif isinstance(key, str):
+            found = view.find(any_type_key(key) if schema is None else concept_key(schema, key))
         else:
-            found = self.draft.view.find(any_type_key(key) if schema is None else concept_key(schema, key))
-        matches: dict[str, None] = {}
+            found = view.find(canonical_key(str(canonical))) if canonical is not None else ()
+        out = []
         for element_id in found:
             element = self.get(element_id)
             if (
@@ -260,15 +275,8 @@ class Work:
                 and (canonical is None or element.canonical_id == canonical)
                 and (schema is None or element.schema_ref == schema)
             ):
-                matches[self.canonical(element_id)] = None
-        if len(matches) > 1:
-            raise NoemaError(
-                "IdentityConflict",
-                f"{len(matches)} Concepts have this identity",
-                hint="Name the type beside the key: a key is identity within its type.",
-                details={"selector": dict(members), "candidates": list(matches)},
-            )
-        return list(matches)
+                out.append(element_id)
+        return out
 
     def _type_of(self, element_id: str) -> str | None:
         element = self.get(element_id)

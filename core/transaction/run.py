@@ -166,7 +166,8 @@ def _find(find: Find, scope: Scope) -> Answer:
     needed = snapshot_needed(find, query, head_seq=state.seq, head_at=state.at)
     if needed is not None:
         past = scope.context.given.state_at(needed)
-        view, env, query = past_view(past, state), environment_of(past.meta), scope.query_context(past)
+        # over the scope's view and not its state: what a token's view or this transaction knows to be erased
+        view, env, query = past_view(past, scope.view), environment_of(past.meta), scope.query_context(past)
     result = run(view, find, env, query)
     return Answer(
         value=result.rows,

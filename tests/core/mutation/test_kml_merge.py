@@ -66,6 +66,25 @@ def test_the_same_merge_again_has_no_effect(people):
     assert people.get(people.ref["bob"]).merged_into == people.ref["alice"]["id"]
 
 
+def test_a_repeated_merge_by_key_has_no_effect(people):
+    """The selection that merged once finds the merged source again, by its key, and does nothing."""
+    command = (
+        'MERGE CONCEPT ?s INTO ?t WHERE {?s CONCEPT {type: "Person", key: "bob"} ?t CONCEPT {key: "alice"}}'
+    )
+    people.do(command)
+
+    assert people.status(command) == "no_effect"
+    assert people.no(command.replace('"alice"', '"carol"')) == "IdentityMergeConflict"
+
+
+def test_a_guard_that_does_not_hold_merges_nothing(people):
+    """A WHERE that also names the ends guards the merge: without a solution nothing is merged."""
+    command = 'MERGE CONCEPT :bob INTO :alice WHERE {?x CONCEPT {name: "Nobody"}}'
+
+    assert people.status(command) == "no_effect"
+    assert people.get(people.ref["bob"]).merged_into is None
+
+
 def test_cycles_are_refused_however_long(people):
     """No chain of merges leads back, across transactions or within one."""
     people.do("MERGE CONCEPT :bob INTO :alice")
