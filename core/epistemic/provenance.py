@@ -120,7 +120,7 @@ class Roots:
             yield from filter(_carries, element.inputs)
             return
         key = made_key(element.id)
-        if self.sight.count(key):
+        if self.sight.activities and self.sight.count(key):
             for found in self.sight.find(key):
                 maker = self.sight.get(found)
                 if isinstance(maker, Activity) and element.id in maker.outputs:

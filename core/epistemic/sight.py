@@ -32,6 +32,10 @@ class Sight(Protocol):
     def count(self, key: str) -> int:
         """About how many ids stand under a key, never too few; cheaper than `find`."""
 
+    @property
+    def activities(self) -> int:
+        """How many Activities there are; with none, nothing was made by one."""
+
     def readable(self, element: AnyElement) -> bool:
         """Whether an element that is used may also be named in the answer."""
 

@@ -120,11 +120,12 @@ class _Sight:
         self.aliases = world.aliases
         self.find = world.find
         self.count = world.view.count
+        self.activities = world.view.counts.activity
 
     def get(self, element_id: str) -> AnyElement | None:
         if self._usable is None:
             return self._world.get(element_id)
-        element = self._world.view.get(element_id)
+        element = self._world.stored(element_id)
         return element if element is not None and self._usable(element) else None
 
     def readable(self, element: AnyElement) -> bool:

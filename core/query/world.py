@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from core.errors import NoemaError
 from core.model.elements import AnyElement, Concept, Json
-from core.model.ids import is_element_id, kind_of
-from core.model.literals import Ref
 from core.query.context import QueryContext
 from core.query.fields import Path, read_field
 from core.query.wire import OPAQUE, conceal, to_wire
@@ -22,6 +20,7 @@ from core.state.view import View
 
 _CHECK_EVERY: Final = 1024  # rows between two looks at the clock: a few milliseconds of work
 _PORTION: Final = 64  # candidates that are paid for at once
+_REMEMBERED: Final = 8_192  # elements kept for the rest of the query: a decoded one is not decoded again
 
 
 class World:
@@ -36,20 +35,30 @@ class World:
         self._visible = context.visible
         self._left = context.limits.rows_examined
         self._until_check = 1
-        self._canonical: dict[str, str] = {}
+        self._read: dict[str, AnyElement] = {}
+        self._merges: bool | None = None
 
     # --- what exists for the caller
 
     def get(self, element_id: str) -> AnyElement | None:
         """The element, or None if there is none that the caller may know of."""
-        element = self.view.get(element_id)
+        element = self.stored(element_id)
         if element is None or self._visible is None or self._visible(element):
             return element
         return None
 
+    def stored(self, element_id: str) -> AnyElement | None:
+        """The element, whoever asks; for what the engine must know itself, such as merges."""
+        element = self._read.get(element_id)
+        if element is None:
+            element = self.view.get(element_id)
+            if element is not None and len(self._read) < _REMEMBERED:
+                self._read[element_id] = element
+        return element
+
     def sees(self, element_id: str) -> bool:
         """Whether a reference to this id may be shown: to what is visible, and to what is gone for good."""
-        return self.open or self.get(element_id) is not None or self.view.get(element_id) is None
+        return self.open or self.get(element_id) is not None or self.stored(element_id) is None
 
     def find(self, key: str) -> Sequence[str]:
         """Ids under an index key, all of which will be looked at."""
@@ -93,36 +102,35 @@ class World:
 
     def canonical(self, element_id: str) -> str:
         """The id a Concept resolves to after merges (KIP §11.1); any other id is itself."""
-        known = self._canonical.get(element_id)
-        if known is None:
-            known = element_id
-            while (
-                is_element_id(known) and kind_of(known) == "concept"
-            ):  # merges never form a circle (KIP §11.1)
-                found = self.view.get(known)
-                if not isinstance(found, Concept) or found.merged_into is None:
-                    break
-                known = found.merged_into
-            self._canonical[element_id] = known
-        return known
+        if not self.has_merges:
+            return element_id
+        known = element_id
+        while True:  # merges never form a circle (KIP §11.1)
+            found = self.stored(known)
+            if not isinstance(found, Concept) or found.merged_into is None:
+                return known
+            known = found.merged_into
+
+    @property
+    def has_merges(self) -> bool:
+        """Whether any Concept of the space has been merged; most spaces need never look further."""
+        if self._merges is None:
+            self._merges = self.view.count(state_key("merged")) > 0
+        return self._merges
 
     def aliases(self, element_id: str) -> list[str]:
         """Every id that resolves to the same Concept as this one, itself included, the survivor first."""
         survivor = self.canonical(element_id)
-        if self.view.count(state_key("merged")) == 0:
+        if not self.has_merges:
             return [survivor]
         out = [survivor]
         for known in out:
             keys = referrers_key(known), state_key("merged")
             for found in self.find(min(keys, key=self.view.count)):
-                element = self.view.get(found)
+                element = self.stored(found)
                 if isinstance(element, Concept) and element.merged_into == known and found not in out:
                     out.append(found)
         return out
-
-    def canonical_ref(self, ref: Ref) -> Ref:
-        """The same reference after merges."""
-        return Ref(self.canonical(ref.id))
 
     # --- what it costs
 
