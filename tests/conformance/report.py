@@ -9,13 +9,13 @@ is not advertised; neither is ever counted as passed.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
+import io
 import json
 import platform
 import subprocess
 import sys
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,9 +23,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from referencing import Registry, Resource
 
+from core.model.instants import Instant, format_instant
 from core.protocol.capabilities import SUPPORTED
 from core.protocol.request import KIP_VERSION
 from functions.settings import VERSION
+from infra.system import SystemClock
 from tests.conformance.ids import FAMILIES, SHARED, all_ids, id_of_name
 
 ROOT: Final = Path(__file__).parents[2]
@@ -136,7 +138,7 @@ def _profiles(results: list[dict[str, Any]]) -> dict[str, Any]:
     return out
 
 
-def report_of(outcomes: dict[str, Outcome], began: datetime, seconds: float) -> dict[str, Any]:
+def report_of(outcomes: dict[str, Outcome], began: Instant, ended: Instant) -> dict[str, Any]:
     """The report, valid against `conformance-report.schema.json`."""
     results = [_result(entry, outcomes.get(entry["id"], Outcome())) for entry in all_ids().values()]
     count = {
@@ -166,9 +168,9 @@ def report_of(outcomes: dict[str, Outcome], began: datetime, seconds: float) -> 
             "runtime": f"Python {platform.python_version()}",
         },
         "runner": {"name": "tests/conformance", "version": VERSION},
-        "started_at": began.isoformat(),
-        "completed_at": datetime.now(UTC).isoformat(),
-        "duration_ms": round(seconds * 1000),
+        "started_at": format_instant(began),
+        "completed_at": format_instant(ended),
+        "duration_ms": ended - began,
         "overall_status": "PASS" if all(each["status"] == "PASS" for each in profiles.values()) else "FAIL",
         "profiles_claimed": [str(FAMILIES[family]) for family in CLAIMED],
         "capabilities_advertised": dict(SUPPORTED),
@@ -230,12 +232,16 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    began, start = datetime.now(UTC), time.perf_counter()
+    began = SystemClock().now()
     collector = Collector()
     only = [] if asked.family is None else ["-k", f"kip2_{asked.family}_"]
-    quiet = ["-p", "no:terminal", "-p", "no:cacheprovider"]
-    pytest.main([str(ROOT / "tests" / "conformance"), *quiet, *only], [collector])
-    report = report_of(collector.outcomes, began, time.perf_counter() - start)
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        code = pytest.main(
+            [str(ROOT / "tests" / "conformance"), "-p", "no:cacheprovider", *only], [collector]
+        )
+    if code not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED):
+        collector.broken.append(f"pytest ended with {code!r}: {said.getvalue()[-500:]}")
+    report = report_of(collector.outcomes, began, SystemClock().now())
     check_report(report)
     asked.report.parent.mkdir(parents=True, exist_ok=True)
     asked.report.write_text(json.dumps(report, indent=1) + "\n", "utf-8")
