@@ -119,9 +119,11 @@ def _clashes(package: Package, env: Environment) -> list[str]:
     """Local names that would mean more than one thing if the package were active too."""
     if package.ref in env.active:
         return []
-    return sorted(
-        {name for kind in SYMBOL_WORDS for name in package.table(kind) if env.names(kind).get(name)}
-    )
+    clashes: set[str] = set()
+    for kind in SYMBOL_WORDS:
+        own = package.table(kind).keys() | package.aliases[kind].keys()
+        clashes |= own & env.names(kind).keys()
+    return sorted(clashes)
 
 
 # --- receipts and blobs

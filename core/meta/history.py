@@ -105,10 +105,14 @@ def _of_element(element: AnyElement, asked: Range, page: Page, scope: Scope) -> 
         if len(rows) == page.size or looked == MOST:
             break
     more = place < last and page.size > 0
+    fresh_start = not page.at and asked.start == 0
     return Answer(
         value=rows,
         context=coordinates(scope),
-        warnings=_stub_note(element),
+        warnings=(
+            *_stub_note(element),
+            *_trim_note(lost=fresh_start and bool(rows) and rows[0]["version"] > 1),
+        ),
         next_cursor=page.cursor(v=place) if more else None,
     )
 
@@ -158,6 +162,11 @@ def _stub_note(element: AnyElement) -> tuple[Warning, ...]:
     )
 
 
+def _trim_note(*, lost: bool) -> tuple[Warning, ...]:
+    note = Warning(code="HistoryTrimmed", message="older commits are no longer kept")
+    return (note,) if lost else ()
+
+
 # --- the space
 
 
@@ -179,12 +188,11 @@ def _of_space(asked: Range, page: Page, scope: Scope) -> Answer:
             rows.append(_summary(delta, world))
         if len(rows) == page.size or looked == MOST:
             break
-    note = Warning(code="HistoryTrimmed", message="older commits are no longer kept")
     more = place < last and page.size > 0
     return Answer(
         value=rows,
         context=coordinates(scope),
-        warnings=(note,) if trimmed else (),
+        warnings=_trim_note(lost=trimmed),
         next_cursor=page.cursor(v=place) if more else None,
     )
 

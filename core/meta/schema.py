@@ -108,8 +108,9 @@ def brief(definition: Definition, env: Environment) -> dict[str, Json]:
         "description": str(definition.document.get("description", "")),
         "aliases": _aliases(kind, definition, env),
     }
-    if len(env.names(kind).get(definition.name, ())) > 1:
-        row["ambiguous"] = True  # the local name means nothing here; use the exact reference
+    unclear = [name for name in (definition.name, *row["aliases"]) if len(env.names(kind).get(name, ())) > 1]
+    if unclear:
+        row["ambiguous"] = unclear  # these names mean nothing here: use the exact reference
     if isinstance(definition, PredicateType):
         row.update(subject=_ends(definition.subject), object=_ends(definition.object))
         row["functional"] = definition.functional
@@ -387,8 +388,9 @@ def _change(kind: SymbolKind, name: str, change: str, *, breaking: bool) -> dict
 
 
 def _meaning(definition: Definition) -> dict[str, Any]:
-    """What a definition constrains, without its reference and its prose."""
-    found: dict[str, Any] = msgspec.to_builtins(definition)
+    """What a definition constrains: without its reference, its prose, and the version of its own package."""
+    own = definition.ref.rpartition("/")[0].encode()
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(definition).replace(own, b"kip://own"))
     return {name: value for name, value in found.items() if name not in {"ref", "document"}}
 
 
