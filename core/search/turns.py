@@ -17,7 +17,7 @@ from typing import Final
 
 import msgspec
 
-from core.search.bm25 import Postings, inverse_frequency, weight
+from core.search.bm25 import K1, B, Postings, inverse_frequency
 
 _SESSION: Final = slice(2, 10)  # the part of an id that names the commit
 OWN, NEAR, SESSION, SPEAKER = 1.0, 1.0, 0.5, 0.6  # measured on LoCoMo; see docs/benchmarks.md
@@ -41,9 +41,8 @@ class Turns:
         self.terms = sum(lengths)
         self.near_lengths = [sum(lengths[i] for i in self.around(place)) for place in range(len(ids))]
 
-    def extend(self, ids: Sequence[str], postings: Postings) -> Turns:
-        """These turns and the later ones of `ids`, which begins with the ids that are known already."""
-        fresh = ids[len(self.ids) :]
+    def extend(self, fresh: Sequence[str], postings: Postings) -> Turns:
+        """These turns and later ones, in order."""
         if not fresh:
             return self
         lengths, starts, session = list(self.lengths), list(self.starts), list(self.session)
@@ -54,7 +53,7 @@ class Turns:
                 starts.append(len(session))
             session.append(len(starts) - 1)
             lengths.append(postings.text_length(element))
-        return Turns(tuple(ids), lengths, starts, session)
+        return Turns((*self.ids, *fresh), lengths, starts, session)
 
     def around(self, place: int) -> range:
         """The positions of a turn and its neighbours of the same session."""
@@ -124,36 +123,34 @@ class _Scores:
     def add(self, term: str, times: dict[int, int], *, light: bool) -> None:
         """Add one term of the query, which each turn has so many times."""
         turns, count = self.turns, len(self.turns.ids)
-        average = max(turns.terms / max(count, 1), 1.0)
         idf = inverse_frequency(count, len(times))
         telling = 0.0 if light else idf * (UNKNOWN_PAIR if not times and _is_pair(term) else 1.0)
         self.wanted += telling
         beside: dict[int, int] = {}
         sessions: dict[int, int] = {}
         for place, often in times.items():
-            self.own[place] = self.own.get(place, 0.0) + idf * weight(often, turns.lengths[place], average)
             number = turns.session[place]
             sessions[number] = sessions.get(number, 0) + often
             for other in turns.around(place):
                 beside[other] = beside.get(other, 0) + often
-        near_idf = inverse_frequency(count, len(beside))
-        for place, often in beside.items():
-            earned = near_idf * weight(often, turns.near_lengths[place], 3 * average)
-            self.near[place] = self.near.get(place, 0.0) + earned
-            self.held[place] = self.held.get(place, 0.0) + telling
-        session_idf = inverse_frequency(len(turns.starts), len(sessions))
+        average = max(turns.terms / max(count, 1), 1.0)
         session_average = turns.terms / max(len(turns.starts), 1)
-        for number, often in sessions.items():
-            earned = session_idf * weight(often, turns.session_lengths[number], session_average)
-            self.session[number] = self.session.get(number, 0.0) + earned
+        _earn(self.own, times, turns.lengths, idf, average)
+        _earn(self.near, beside, turns.near_lengths, inverse_frequency(count, len(beside)), 3 * average)
+        session_idf = inverse_frequency(len(turns.starts), len(sessions))
+        _earn(self.session, sessions, turns.session_lengths, session_idf, session_average)
+        if telling:
+            for place in beside:
+                self.held[place] = self.held.get(place, 0.0) + telling
 
     def combined(self, favoured: Collection[int]) -> list[Ranked]:
         """The three scores on one scale, added up, for every turn that earned anything by its words."""
         turns, count = self.turns, len(self.turns.ids)
-        by_turn = [score for number, score in self.session.items() for _ in range(*turns.bounds(number))]
-        own = OWN / _spread(self.own.values(), count)
-        near = NEAR / _spread(self.near.values(), count)
-        session = SESSION / _spread(by_turn, count)
+        sizes = {number: last - first for number in self.session for first, last in (turns.bounds(number),)}
+        own = OWN / _spread(self.own, {}, count)
+        near = NEAR / _spread(self.near, {}, count)
+        session = SESSION / _spread(self.session, sizes, count)
+        wanted = max(self.wanted, 1e-9)
         return [
             Ranked(
                 place,
@@ -161,10 +158,20 @@ class _Scores:
                 + near * score
                 + session * self.session[turns.session[place]]
                 + (SPEAKER if place in favoured else 0.0),
-                self.held[place] / max(self.wanted, 1e-9),
+                self.held.get(place, 0.0) / wanted,
             )
             for place, score in self.near.items()
         ]
+
+
+def _earn(
+    earned: dict[int, float], times: Mapping[int, int], lengths: Sequence[int], idf: float, average: float
+) -> None:
+    """Add what each place earns by having a term so many times: `bm25.weight`, written out for speed."""
+    floor, slope, top = K1 * (1 - B), K1 * B / max(average, 1.0), idf * (K1 + 1)
+    for place, often in times.items():
+        gain = top * often / (often + floor + slope * lengths[place])
+        earned[place] = earned.get(place, 0.0) + gain
 
 
 def _times(turns: Turns, found: Sequence[tuple[str, int]], hidden: Callable[[str], bool]) -> dict[int, int]:
@@ -178,10 +185,17 @@ def _is_pair(term: str) -> bool:
     return len(term) == 2 and not term.isascii()
 
 
-def _spread(scores: Collection[float], count: int) -> float:
-    """The standard deviation over all turns, of which those without a score have 0."""
+def _spread(scores: Mapping[int, float], sizes: Mapping[int, int], count: int) -> float:
+    """The standard deviation over all turns, of which those without a score have 0.
+
+    sizes: how many turns share a score; 1 where it is not said.
+    """
     if not scores or count == 0:
         return 1.0
-    mean = sum(scores) / count
-    variance = sum(score * score for score in scores) / count - mean * mean
+    total = squares = 0.0
+    for key, score in scores.items():
+        shared = score * sizes.get(key, 1)
+        total += shared
+        squares += shared * score
+    variance = squares / count - (total / count) ** 2
     return math.sqrt(variance) if variance > 1e-12 else 1.0

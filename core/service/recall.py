@@ -8,7 +8,6 @@ the collection `recall`, which expires (contract §3).
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
 from threading import Lock
 from typing import Final
 
@@ -31,7 +30,6 @@ from core.search.turns import NO_TURNS, Turns
 from core.service.conversations import Conversations
 from core.service.spaces import Spaces
 from core.service.values import Caller
-from core.state.indexes import kind_key
 from core.state.space import SpaceState
 
 MAX_PROBE: Final = 100
@@ -129,13 +127,14 @@ class TurnOrders:
     def of(self, state: SpaceState) -> Turns:
         """The turns of a state. A later state only adds turns, unless something was erased: then anew."""
         key = (state.meta.space_id, state.meta.instance)
-        ids: Sequence[str] = state.find(kind_key("evidence"))
         with self._lock:
             ver, turns = self._kept.get(key, (0, NO_TURNS))
-        grown = ver <= state.ver and len(turns.ids) <= len(ids)
-        if not grown or (turns.ids and ids[len(turns.ids) - 1] != turns.ids[-1]):
-            turns = NO_TURNS
-        turns = turns.extend(ids, state)
+        if ver == state.ver:
+            return turns
+        if ver < state.ver and turns.ids:
+            turns = turns.extend(tuple(state.ids("evidence", turns.ids[-1])), state)
+        if ver > state.ver or len(turns.ids) != state.counts.evidence:
+            turns = NO_TURNS.extend(tuple(state.ids("evidence")), state)
         with self._lock:
             self._kept[key] = (state.ver, turns)
             self._kept.move_to_end(key)

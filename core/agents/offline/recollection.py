@@ -18,6 +18,7 @@ from core.agents.offline.questions import DAY, Asked
 from core.agents.offline.rules.rule import one_spelling
 from core.agents.vocabulary import COMMITMENT, COMMITTED_TO, DETAIL, FUNCTIONAL, local_name, predicate
 from core.model.elements import Assertion, Concept, Evidence, Proposition
+from core.model.ids import kind_of
 from core.model.instants import Instant, format_instant, parse_instant, to_datetime
 from core.model.literals import Literal, Ref, Term
 from core.search.text import words
@@ -87,6 +88,8 @@ def _propositions(view: View, asked: Asked, person: Concept) -> Iterator[Proposi
             yield about
     terms = set(words(one_spelling(asked.text))) - asked.names
     for element in view.find(referrers_key(person.id)):
+        if kind_of(element) != "concept":  # most of what refers to a person is what they said
+            continue
         detail = view.get(element)
         if isinstance(detail, Concept) and detail.schema_ref == DETAIL:
             label = set(words(str(detail.attributes.get("label", "")))) - _COMMON

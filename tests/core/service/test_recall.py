@@ -12,7 +12,6 @@ from core.errors import NoemaError
 from core.model.elements import Assertion, Evidence
 from core.protocol import http_types as wire
 from core.service.recall import TurnOrders
-from core.state.indexes import kind_key
 from scripts.bench_recall import import_conversation
 from tests.doubles import FailingTable, Faults
 from tests.services import World
@@ -301,4 +300,4 @@ def test_the_kept_order_is_made_anew_after_an_erasure(world: World) -> None:
 
     assert len(orders.of(full).ids) > 1
     assert len(orders.of(small).ids) == 1
-    assert orders.of(full).ids == tuple(full.find(kind_key("evidence")))
+    assert orders.of(full).ids == tuple(full.ids("evidence"))
