@@ -21,6 +21,7 @@ import msgspec
 from core.model.instants import Instant
 
 Value = str | int | bytes | bool | None
+Range = tuple[str, int, int]  # of an object: its key, the first byte, how many
 Row = dict[str, Value]  # attribute -> value, without the keys; a None value is never stored
 
 MAX_WRITES = 100  # of one transaction: DynamoDB's bound, kept by every store
@@ -138,6 +139,9 @@ class Objects(Protocol):
 
     def get(self, key: str, first: int = 0, length: int | None = None) -> bytes | None:
         """The object's bytes from `first`, `length` of them or to the end; None if there is none."""
+
+    def get_many(self, ranges: Sequence[Range]) -> Sequence[bytes | None]:
+        """Several pieces of objects, each as `get` gives it, in the order asked; read at the same time or not."""
 
     def list(self, prefix: str) -> Iterator[tuple[str, Instant, int]]:
         """Every key below `prefix` in order, with the time it was written (ms) and its size in bytes."""

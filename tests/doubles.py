@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Callable, Iterator, Sequence
 
 from core.model.instants import Instant
-from core.ports import Objects, Row, Table, Unavailable, Write
+from core.ports import Objects, Range, Row, Table, Unavailable, Write
 
 EPOCH: Instant = 1_780_000_000_000  # 2026-05-28
 
@@ -156,6 +156,13 @@ class FailingObjects:
         self.gets += 1
         self.bytes_read += len(body or b"")
         return body
+
+    def get_many(self, ranges: Sequence[Range]) -> Sequence[bytes | None]:
+        """As the objects'; one call, however many pieces."""
+        bodies = self.faults.call(lambda: self.objects.get_many(ranges), write=False)
+        self.gets += 1
+        self.bytes_read += sum(len(body or b"") for body in bodies)
+        return bodies
 
     def list(self, prefix: str) -> Iterator[tuple[str, Instant, int]]:
         """As the objects'."""

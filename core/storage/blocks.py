@@ -10,9 +10,12 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any, Final
+
+import msgspec
 
 from core.errors import NoemaError
 from core.ports import Objects, Unavailable
@@ -90,6 +93,15 @@ class Cache:
         return self._bytes
 
 
+class Want[T](msgspec.Struct, frozen=True):
+    """A piece of an object: where it is, and what makes a value of its bytes, with about how many bytes it takes."""
+
+    key: str
+    first: int
+    length: int
+    unpack: Callable[[bytes], tuple[T, int]]
+
+
 class Pieces:
     """Reads pieces of immutable objects through the cache."""
 
@@ -101,24 +113,48 @@ class Pieces:
         """Give up what is held of the objects whose keys begin with `prefix`."""
         self._cache.drop(prefix)
 
-    def piece[T](self, key: str, first: int, length: int, unpack: Callable[[bytes], tuple[T, int]]) -> T:
-        """One piece of an object as `unpack` makes it, with about how many bytes it takes in memory.
+    def piece[T](self, want: Want[T]) -> T:
+        """One piece of an object, unpacked.
 
         Raises:
             NoemaError: `ServiceUnavailable` if the store does not answer, or the object is gone because an
                 erasure replaced it: the state that names it must be loaded again.
         """
-        held: T | None = self._cache.get((key, first))
+        held: T | None = self._cache.get((want.key, want.first))
         if held is not None:
             return held
-        try:
-            data = self._objects.get(key, first, length)
-        except Unavailable as fault:
-            raise NoemaError(
-                "ServiceUnavailable", "the store did not answer in time", retry_after_ms=1000
-            ) from fault
-        if data is None or len(data) != length:
+        with _told():
+            data = self._objects.get(want.key, want.first, want.length)
+        return self._keep(want, data)
+
+    def load(self, wants: Sequence[Want[Any]]) -> None:  # Any: pieces of many types
+        """Read together what will be asked for, so that many pieces take the time of one.
+
+        Raises:
+            NoemaError: as `piece`.
+        """
+        missing = [want for want in wants if self._cache.get((want.key, want.first)) is None]
+        if len(missing) < 2:  # `piece` will read it
+            return
+        with _told():
+            bodies = self._objects.get_many([(want.key, want.first, want.length) for want in missing])
+        for want, data in zip(missing, bodies, strict=True):
+            self._keep(want, data)
+
+    def _keep[T](self, want: Want[T], data: bytes | None) -> T:
+        if data is None or len(data) != want.length:
             raise NoemaError("ServiceUnavailable", "the space was rewritten meanwhile", retry_after_ms=0)
-        value, cost = unpack(data)
-        self._cache.put((key, first), value, cost)
+        value, cost = want.unpack(data)
+        self._cache.put((want.key, want.first), value, cost)
         return value
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Around reads that a query makes in passing: it knows no faults of a store."""
+    try:
+        yield
+    except Unavailable as fault:
+        raise NoemaError(
+            "ServiceUnavailable", "the store did not answer in time", retry_after_ms=1000
+        ) from fault

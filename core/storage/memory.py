@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from threading import RLock
 
 from core.model.instants import Instant
-from core.ports import Clock, KeyExists, Row, Write
+from core.ports import Clock, KeyExists, Range, Row, Write
 from core.storage.rows import apply_writes, check_writes
 
 
@@ -86,6 +86,10 @@ class MemoryObjects:
         if found is None:
             return None
         return found[0][first:] if length is None else found[0][first : first + length]
+
+    def get_many(self, ranges: Sequence[Range]) -> Sequence[bytes | None]:
+        """Several pieces, one after the other."""
+        return [self.get(*one) for one in ranges]
 
     def list(self, prefix: str) -> Iterator[tuple[str, Instant, int]]:
         """Every key below `prefix` in order, with the time it was written (ms) and its size."""

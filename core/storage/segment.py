@@ -31,6 +31,7 @@ from core.state.view import Counts, TextStats
 from core.storage.blocks import (
     BLOCK_BYTES,
     Pieces,
+    Want,
     bytes_to_ints,
     ints_to_bytes,
     pack_block,
@@ -266,31 +267,43 @@ class Segment:
 
     def having_key(self, found: int) -> array[int]:
         """Ordinals of the elements that have a key, given its fingerprint."""
-        bucket = self._bucket(self._index().footer.keys, found)
+        bucket = self._pieces.piece(self.want_key(found))
         first, end = bucket.span(found)
         return bucket.ordinals[first:end]
 
     def count_key(self, found: int) -> int:
         """How many elements have a key."""
-        first, end = self._bucket(self._index().footer.keys, found).span(found)
+        first, end = self._pieces.piece(self.want_key(found)).span(found)
         return end - first
 
     def having_word(self, found: int) -> tuple[array[int], array[int]]:
         """Ordinals of the elements whose text has a term, and how often, given the term's fingerprint."""
-        bucket = self._bucket(self._index().footer.words, found)
+        bucket = self._pieces.piece(self.want_word(found))
         first, end = bucket.span(found)
         return bucket.ordinals[first:end], bucket.times[first:end]
 
     def text_length(self, ordinal: int) -> int:
         """How many terms an element's text has."""
-        lengths = self._pieces.piece(self.ref.key, *self._index().footer.lengths, _unpack_lengths)
-        return lengths[ordinal]
+        return self._pieces.piece(self.want_lengths())[ordinal]
+
+    def want_index(self) -> Want[_Index]:
+        """The piece that every lookup needs first."""
+        return Want(self.ref.key, *self.ref.index, _unpack_index)
+
+    def want_key(self, found: int) -> Want[Bucket]:
+        """The piece that says which elements have a key; needs the index."""
+        return Want(self.ref.key, *self._index().footer.keys.bucket(found), unpack_bucket)
+
+    def want_word(self, found: int) -> Want[Bucket]:
+        """The piece that says which texts have a term; needs the index."""
+        return Want(self.ref.key, *self._index().footer.words.bucket(found), unpack_bucket)
+
+    def want_lengths(self) -> Want[array[int]]:
+        """The piece that says how long the texts are; needs the index."""
+        return Want(self.ref.key, *self._index().footer.lengths, _unpack_lengths)
 
     def _index(self) -> _Index:
-        return self._pieces.piece(self.ref.key, *self.ref.index, _unpack_index)
-
-    def _bucket(self, directory: Directory, found: int) -> Bucket:
-        return self._pieces.piece(self.ref.key, *directory.bucket(found), unpack_bucket)
+        return self._pieces.piece(self.want_index())
 
     def _record(self, ordinal: int) -> memoryview:
         blocks = self._index().footer.blocks
@@ -300,7 +313,7 @@ class Segment:
     def _block(self, block: int) -> _Block:
         blocks = self._index().footer.blocks
         offset = blocks[block][1]
-        return self._pieces.piece(self.ref.key, offset, blocks[block + 1][1] - offset, _unpack_records)
+        return self._pieces.piece(Want(self.ref.key, offset, blocks[block + 1][1] - offset, _unpack_records))
 
 
 def id_of(column: bytes, ordinal: int) -> str:

@@ -15,7 +15,7 @@ from typing import Final, overload
 from core.model.elements import AnyElement
 from core.model.ids import LETTER, Kind, sort_key
 from core.state.view import Counts, TextStats
-from core.storage.blocks import Pieces
+from core.storage.blocks import Pieces, Want
 from core.storage.keyfilter import candidates, place
 from core.storage.manifest import Manifest
 from core.storage.postings import fingerprint
@@ -120,8 +120,10 @@ class SegmentsView:
     def find(self, key: str) -> Sequence[str]:
         """Ids under an index key, in order of creation."""
         found = fingerprint(self.manifest.seed, "k", key)
+        segments = self._opened(found)
+        self._pieces.load([segment.want_key(found) for segment in segments])
         parts = []
-        for segment in self._may_have(found):
+        for segment in segments:
             ordinals = segment.having_key(found)
             if ordinals:
                 parts.append((segment.ids(), ordinals))
@@ -130,7 +132,9 @@ class SegmentsView:
     def count(self, key: str) -> int:
         """How many ids are under an index key."""
         found = fingerprint(self.manifest.seed, "k", key)
-        return sum(segment.count_key(found) for segment in self._may_have(found))
+        segments = self._opened(found)
+        self._pieces.load([segment.want_key(found) for segment in segments])
+        return sum(segment.count_key(found) for segment in segments)
 
     def ids(self, kind: Kind, after: str | None = None) -> Iterator[str]:
         """Every id of a kind in order of creation, after a given one."""
@@ -148,8 +152,11 @@ class SegmentsView:
     def word(self, term: str) -> Sequence[tuple[str, int]]:
         """Elements whose text has a term, with how often, oldest first."""
         found = fingerprint(self.manifest.seed, "w", term)
+        segments = self._opened(found)
+        lengths = [segment.want_lengths() for segment in segments]  # whoever ranks will ask for them next
+        self._pieces.load([*(segment.want_word(found) for segment in segments), *lengths])
         parts = []
-        for segment in self._may_have(found):
+        for segment in segments:
             ordinals, times = segment.having_word(found)
             if ordinals:
                 parts.append((segment.ids(), ordinals, times))
@@ -161,10 +168,20 @@ class SegmentsView:
         ordinal = None if segment is None else segment.ordinal(element_id)
         return 0 if segment is None or ordinal is None else segment.text_length(ordinal)
 
+    def _opened(self, found: int) -> Sequence[Segment]:
+        """The segments that may have a fingerprint, their indexes read together."""
+        segments = self._may_have(found)
+        self._pieces.load([segment.want_index() for segment in segments])
+        return segments
+
     def _may_have(self, found: int) -> Sequence[Segment]:
         """The segments whose filter has a fingerprint, in order."""
         if len(self._segments) <= _FEW:
             return self._segments
         at, length = place(found, self.manifest.filter_blocks, len(self._segments))
-        row = self._pieces.piece(self.manifest.filter_key, at, length, lambda data: (data, len(data)))
+        row = self._pieces.piece(Want(self.manifest.filter_key, at, length, _as_it_is))
         return [self._segments[index] for index in candidates(row, found)]
+
+
+def _as_it_is(data: bytes) -> tuple[bytes, int]:
+    return data, len(data)

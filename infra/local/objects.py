@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from core.model.instants import Instant
-from core.ports import KeyExists, Unavailable
+from core.ports import KeyExists, Range, Unavailable
 from infra.system import SystemClock
 
 _UNSAFE: Final = re.compile(rb"[^a-z0-9_-]")  # upper case too: some file systems do not tell it from lower
@@ -69,6 +69,10 @@ class DirectoryObjects:
             return None
         except OSError as error:
             raise Unavailable(f"the object could not be read: {error.strerror}") from error
+
+    def get_many(self, ranges: Sequence[Range]) -> Sequence[bytes | None]:
+        """Several pieces, one after the other."""
+        return [self.get(*one) for one in ranges]
 
     def list(self, prefix: str) -> Iterator[tuple[str, Instant, int]]:
         """Every key that begins with `prefix`, in order, with its time and size."""

@@ -43,6 +43,17 @@ def test_a_deleted_key_is_free(objects: Objects) -> None:
     assert [key for key, _, _ in objects.list("")] == ["k/b"]
 
 
+def test_many_ranges_are_each_a_range(objects: Objects) -> None:
+    """Pieces asked for together come in the order asked, each as it would come alone."""
+    objects.put("a", BODY)
+    objects.put("b", b"0123456789")
+    asked = [("b", 2, 3), ("a", 0, 10), ("never", 0, 5), ("b", 8, 100), ("a", 1000, 1), ("b", 2, 3)] * 8
+
+    assert list(objects.get_many(asked)) == [objects.get(*one) for one in asked]
+    assert list(objects.get_many(asked[:1])) == [b"234"]
+    assert list(objects.get_many([])) == []
+
+
 @pytest.mark.parametrize(
     ("first", "length"),
     [(0, None), (0, 0), (0, 1), (0, 256), (5, 10), (10_239, 1), (10_239, 5), (10_240, None), (10_240, 3),

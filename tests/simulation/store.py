@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 
 from core.model.instants import Instant
-from core.ports import Objects, Row, Table, Unavailable, Write
+from core.ports import Objects, Range, Row, Table, Unavailable, Write
 from tests.doubles import Crash, FakeClock
 
 
@@ -155,6 +155,10 @@ class SteppedObjects:
     def get(self, key: str, first: int = 0, length: int | None = None) -> bytes | None:
         """As the objects'."""
         return self.scheduler.call(f"read {key}", lambda: self.objects.get(key, first, length), write=False)
+
+    def get_many(self, ranges: Sequence[Range]) -> Sequence[bytes | None]:
+        """As the objects'."""
+        return self.scheduler.call(f"read {len(ranges)}", lambda: self.objects.get_many(ranges), write=False)
 
     def list(self, prefix: str) -> Iterator[tuple[str, Instant, int]]:
         """As the objects'."""

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from core.errors import NoemaError
 from core.storage import blocks
-from core.storage.blocks import Cache, Pieces, bytes_to_ints, ints_to_bytes, pack_block, unpack_block
+from core.storage.blocks import Cache, Pieces, Want, bytes_to_ints, ints_to_bytes, pack_block, unpack_block
 from core.storage.memory import MemoryObjects
 from tests.doubles import FailingObjects, FakeClock, Faults
 
@@ -74,10 +74,10 @@ def test_a_piece_is_read_once() -> None:
     objects.put("k", b"0123456789")
     pieces = Pieces(objects, Cache(1000))
 
-    first = pieces.piece("k", 2, 3, lambda data: (data.decode(), len(data)))
+    first = pieces.piece(Want("k", 2, 3, lambda data: (data.decode(), len(data))))
 
     assert first == "234"
-    assert pieces.piece("k", 2, 3, lambda _: ("other", 1)) == "234"
+    assert pieces.piece(Want("k", 2, 3, lambda _: ("other", 1))) == "234"
     assert (objects.gets, objects.bytes_read) == (1, 3)
 
 
@@ -88,7 +88,7 @@ def test_a_piece_that_is_not_there(key: str) -> None:
     objects.put("k", b"0123")
 
     with pytest.raises(NoemaError) as failure:
-        Pieces(objects, Cache(1000)).piece(key, 2, 3, lambda data: (data, 1))
+        Pieces(objects, Cache(1000)).piece(Want(key, 2, 3, lambda data: (data, 1)))
 
     assert failure.value.code == "ServiceUnavailable"
 
@@ -98,6 +98,36 @@ def test_a_piece_without_an_answer() -> None:
     objects = FailingObjects(MemoryObjects(FakeClock()), Faults([0], reads=True))
 
     with pytest.raises(NoemaError) as failure:
-        Pieces(objects, Cache(1000)).piece("k", 0, 1, lambda data: (data, 1))
+        Pieces(objects, Cache(1000)).piece(Want("k", 0, 1, lambda data: (data, 1)))
+
+    assert failure.value.code == "ServiceUnavailable"
+
+
+def test_pieces_are_read_together() -> None:
+    """Many pieces take one call; what is held already, or is one alone, is not asked for."""
+    objects = FailingObjects(MemoryObjects(FakeClock()))
+    objects.put("k", b"0123456789")
+    pieces = Pieces(objects, Cache(1000))
+    wants = [Want("k", at, 2, lambda data: (data, 2)) for at in (0, 2, 4)]
+
+    pieces.load(wants)
+
+    assert [pieces.piece(want) for want in wants] == [b"01", b"23", b"45"]
+    assert objects.gets == 1
+    pieces.load([*wants, Want("k", 6, 2, lambda data: (data, 2))])
+    pieces.load(wants)
+    assert objects.gets == 1
+
+
+@pytest.mark.parametrize("fault", [True, False], ids=["no answer", "gone"])
+def test_pieces_together_that_are_not_there(fault: bool) -> None:
+    """One that is missing, or no answer, is told as it would be alone."""
+    faults = Faults([0] if fault else [], reads=True)
+    objects = FailingObjects(MemoryObjects(FakeClock()), faults)
+    objects.objects.put("k", b"0123456789")
+    wants = [Want(key, 0, 2, lambda data: (data, 2)) for key in ("k", "gone")]
+
+    with pytest.raises(NoemaError) as failure:
+        Pieces(objects, Cache(1000)).load(wants)
 
     assert failure.value.code == "ServiceUnavailable"
