@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from infra.aws.clients import Clients
 
 _ATTEMPTS: Final = 4  # of a put that S3 cannot decide because another one is in flight (409)
-_AT_ONCE: Final = 16  # reads of one lookup; what the connections of a client can carry
+_AT_ONCE: Final = 10  # reads of one lookup: as many as a client keeps connections for
 _DELETE_BATCH: Final = 1000  # S3's bound
 
 
