@@ -147,16 +147,23 @@ class Believer:
         self._done: dict[tuple[str, ...], Projected] = {}
         self._count = 0
 
+    def authorize(self) -> None:
+        """Refuse a caller who may not project, before any row is looked at (KIP §29.4).
+
+        Raises:
+            NoemaError: ProjectionNotAuthorized.
+        """
+        if not self.world.context.may_project:
+            raise NoemaError("ProjectionNotAuthorized", "you may not ask what is believed here")
+
     @property
     def session(self) -> Session:
         """What all projections of the query share.
 
         Raises:
-            NoemaError: ProjectionNotAuthorized, or what `projection_request` raises.
+            NoemaError: what `projection_request` raises.
         """
         if self._session is None:
-            if not self.world.context.may_project:
-                raise NoemaError("ProjectionNotAuthorized", "you may not ask what is believed here")
             assert self._find is not None
             request = projection_request(self._find, self.world, self._valid_at)
             self._session = Session(_Sight(self.world), request)

@@ -145,8 +145,8 @@ def order_rows(answer: Answer, rows: list[Row]) -> list[Row]:
 # --- grouping
 
 
-def group_rows(world: World, answer: Answer, rows: list[Row]) -> list[Json]:
-    """One row for each group of equal plain projections (KIP §44.6), in the order FIND asks for."""
+def group_rows(answer: Answer, rows: list[Row]) -> list[list[Row]]:
+    """Rows by equal plain projections (KIP §44.6), the groups in the order FIND asks for."""
     plain_columns = [column for column in answer.columns if column.aggregate is None]
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
@@ -155,14 +155,19 @@ def group_rows(world: World, answer: Answer, rows: list[Row]) -> list[Json]:
         groups[()] = []  # an aggregate over nothing is still one answer
     members = list(groups.values())
     if plain_columns:
-        firsts = [([column.value(group[0]) for group in members], False) for column in plain_columns]
-        members = sort_rows(members, firsts)
+        members = sort_rows(
+            members, [([column.value(group[0]) for group in members], False) for column in plain_columns]
+        )
     keys = [
         ([_column(answer, column, group) for group in members], descending)
         for column, descending in answer.order
     ]
-    members = sort_rows(members, keys)
-    shown = [[show(world, _column(answer, column, group)) for column in answer.columns] for group in members]
+    return sort_rows(members, keys)
+
+
+def project_groups(world: World, answer: Answer, groups: list[list[Row]]) -> list[Json]:
+    """Groups of a page as JSON rows."""
+    shown = [[show(world, _column(answer, column, group)) for column in answer.columns] for group in groups]
     return [row[0] for row in shown] if len(answer.columns) == 1 else shown
 
 

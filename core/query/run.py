@@ -17,6 +17,7 @@ from core.language.ast_kql import Find
 from core.model.elements import Json
 from core.model.ids import sort_key
 from core.model.instants import Instant, parse_instant
+from core.model.literals import Ref
 from core.query.belief import Believer, projection_request
 from core.query.context import Bindings, Coordinate, QueryContext, QueryResult, Value
 from core.query.cursor import digest, open_cursor, seal_cursor
@@ -31,6 +32,7 @@ from core.query.project import (
     distinct,
     group_rows,
     order_rows,
+    project_groups,
     project_rows,
 )
 from core.query.solve import solver
@@ -161,12 +163,10 @@ class Query:
         self.answer = Answer(expressions, find.projections, find.order_by)
         self.believer = Believer(self.world, find, self._valid_at())
         self.asks_belief = believes(self.block)
-        if find.epistemic is not None:
-            projection_request(
-                find, self.world, 0
-            )  # a member that is none is told even where nothing is believed
         if self.asks_belief:
-            self.believer.session  # noqa: B018 - a policy that is none is told before any row is looked at
+            self.believer.authorize()
+        if find.epistemic is not None:  # a member that is none is told, also where nothing is believed
+            projection_request(find, self.world, self.now)
         self.plan: Plan = plan_block(self.world, self.block)
         self.slots = self._solution_slots()
         self.size = self._page_size()
@@ -201,23 +201,36 @@ class Query:
 
     def page(self) -> tuple[list[Json], dict[str, Any] | None]:
         """The rows of this page, and the claims of the next one, or None after the last."""
-        offset, after = int(self.claims.get("o", 0)), self.claims.get("k")
-        if self.streams() and not offset:
+        start, after = int(self.claims.get("o", 0)), self.claims.get("k")
+        if self.streams() and not start:
             return self._streamed_page(after)
         rows = distinct(self._solutions(), self.slots, self.context.limits.solutions)
+        end = start + self.size
         if self.answer.grouped:
-            whole = group_rows(self.world, self.answer, rows)
-            return whole[offset : offset + self.size], self._following(offset, len(whole))
-        if after is not None:  # the first page was streamed, by another plan for the same query
-            slot, behind = self.slots[0], sort_key(after)
-            rows = [row for row in rows if sort_key(row[slot].id) > behind]
+            groups = group_rows(self.answer, rows)
+            shown = project_groups(self.world, self.answer, groups[start:end])
+            return shown, self._following(end, len(groups))
+        if after is not None:
+            rows = [row for row in rows if self._is_behind(row, after)]
         ordered = order_rows(self.answer, by_creation(rows, self.slots))
-        shown = project_rows(self.world, self.answer, ordered[offset : offset + self.size])
-        return shown, self._following(offset, len(ordered))
+        page = ordered[start:end]
+        following = self._following(end, len(ordered))
+        if (
+            following
+            and len(self.slots) == 1
+            and not self.answer.order
+            and isinstance(page[-1][self.slots[0]], Ref)
+        ):
+            following = {"k": page[-1][self.slots[0]].id}  # the next page may stream, from there
+        return project_rows(self.world, self.answer, page), following
 
-    def _following(self, offset: int, total: int) -> dict[str, Any] | None:
-        end = offset + self.size
+    def _following(self, end: int, total: int) -> dict[str, Any] | None:
         return {"o": end} if self.size > 0 and end < total else None
+
+    def _is_behind(self, row: Row, after: str) -> bool:
+        """Whether a row of one variable stands behind an element; in default order only elements do."""
+        value = row[self.slots[0]]
+        return isinstance(value, Ref) and sort_key(value.id) > sort_key(after)
 
     def _solutions(self, after: str | None = None) -> Iterator[Row]:
         solve = solver(self.world, self.believer, self.plan, after=after)

@@ -8,16 +8,14 @@ Rows flow through the steps one at a time, so NOT stops at the first match and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from core.query.belief import Believer
 from core.query.expressions import is_true
 from core.query.logic import UNBOUND, Row
 from core.query.match import Extend, matcher
-from core.query.plan import Believe, Keep, Match, Maybe, Plan, Step, Without
+from core.query.plan import Believe, Keep, Match, Maybe, Plan, Step
 from core.query.world import World
-
-Prepare = Callable[[World, Believer, Step], Extend]
 
 
 def solver(world: World, believer: Believer, plan: Plan, *, after: str | None = None) -> Extend:
@@ -79,7 +77,7 @@ def _prepare(world: World, believer: Believer, step: Step) -> Extend:
     if isinstance(step, Believe):
         return believer.extend(step.pattern)
     inner = solver(world, believer, step.plan)
-    return _maybe(inner, step) if isinstance(step, Maybe) else _without(inner, step)
+    return _maybe(inner, step.fills) if isinstance(step, Maybe) else _without(inner)
 
 
 def _keep(step: Keep) -> Extend:
@@ -92,9 +90,7 @@ def _keep(step: Keep) -> Extend:
     return extend
 
 
-def _maybe(inner: Extend, step: Maybe) -> Extend:
-    fills = step.fills
-
+def _maybe(inner: Extend, fills: tuple[int, ...]) -> Extend:
     def extend(row: Row) -> Iterator[Row]:
         found = False
         for extended in inner(row):
@@ -106,7 +102,7 @@ def _maybe(inner: Extend, step: Maybe) -> Extend:
     return extend
 
 
-def _without(inner: Extend, step: Without) -> Extend:  # noqa: ARG001 - the same shape as the other steps
+def _without(inner: Extend) -> Extend:
     def extend(row: Row) -> Iterator[Row]:
         if next(inner(row), None) is None:
             yield row

@@ -31,7 +31,6 @@ class World:
         self.env = env
         self.context = context
         self.open = context.visible is None  # everything is visible
-        self.projections = 0
         self._visible = context.visible
         self._left = context.limits.rows_examined
         self._until_check = 1
