@@ -107,31 +107,33 @@ def supersede(work: Work, clause: SupersedeAssertion) -> None:
     if new.id in found.superseded_by:
         return  # a retry: it is already so
     check_move(ASSERTION_STATES, found.status, "superseded", old.id)
-    status = new.fields.get("status", getattr(new.base, "status", "active"))
-    if status != "active" or _reaches(work, old.id, new):
+    if getattr(new.base, "status", "active") != "active":
         raise NoemaError(
             "SupersessionMismatch", "the newer Assertion is itself no longer active", details={"by": new.id}
         )
-    if "superseded_by" in old.appended and new.id not in old.appended["superseded_by"]:
-        raise NoemaError("DuplicateMutationTarget", "the statement supersedes one Assertion by two others")
+    _link(work, old, new, "SupersessionMismatch")
     old.set_field("status", "superseded")
     old.append("superseded_by", new.id)
     new.append("supersedes", old.id)
     work.move(old.id, found.status, "superseded")
 
 
-def _reaches(work: Work, start: str, edit: Edit) -> bool:
-    """Whether the newer Assertion is, through lineage, superseded by the older one: that would be a cycle."""
-    pending, seen = [edit.id], set()
-    while pending:
-        element = work.get(pending.pop())
-        for following in getattr(element, "superseded_by", ()):
-            if following == start:
-                return True
-            if following not in seen:
-                seen.add(following)
-                pending.append(following)
-    return False
+def _link(work: Work, old: Edit, new: Edit, code: str) -> None:
+    """Note that one element takes another's place, and refuse a second successor or a circle in one statement.
+
+    Both are seen whatever the order of the clauses: the one that closes the circle finds it.
+    """
+    if work.successors.setdefault(old.id, new.id) != new.id:
+        raise NoemaError(
+            "DuplicateMutationTarget",
+            "the statement gives one element two successors",
+            details={"id": old.id},
+        )
+    seen = new.id
+    while seen in work.successors:
+        seen = work.successors[seen]
+        if seen == old.id:
+            raise NoemaError(code, "the successors of the statement form a circle", details={"id": old.id})
 
 
 def correct(work: Work, clause: CorrectEvidence) -> None:
@@ -144,15 +146,14 @@ def correct(work: Work, clause: CorrectEvidence) -> None:
     expect_state(_state(clause.expect_state), found.status, old.id)
     if new.id in found.corrected_by:
         return  # a retry: it is already so
-    if getattr(new.base, "status", "active") != "active" or old.id in getattr(new.base, "corrected_by", ()):
+    if getattr(new.base, "status", "active") != "active":
         raise NoemaError(
             "EvidenceCorrectionConflict",
             "the correcting Evidence was itself corrected",
             details={"by": new.id},
         )
     check_move(EVIDENCE_STATES, found.status, "corrected", old.id, code="EvidenceCorrectionConflict")
-    if "corrected_by" in old.appended and new.id not in old.appended["corrected_by"]:
-        raise NoemaError("EvidenceCorrectionConflict", "the statement corrects one Evidence by two others")
+    _link(work, old, new, "EvidenceCorrectionConflict")
     old.set_field("status", "corrected")
     old.append("corrected_by", new.id)
     new.append("corrects", old.id)

@@ -114,7 +114,11 @@ def mutate(
     tuples = Tuples(work, ensures)
     made = [tuples.ensure(clause) for clause in clauses if isinstance(clause, EnsureProposition)]
     for clause, edit in zip(clauses, edits, strict=True):
-        _plan(work, clause, edit)
+        _fill(work, clause, edit)
+    for clause in clauses:  # after all creations, whose content some of them look at
+        change = _CHANGES.get(type(clause))
+        if change is not None:
+            change(work, clause)
     settle(work)
     write_stubs(work)
     single = made[0].id if len(made) == 1 else None
@@ -171,7 +175,7 @@ def _declare(work: Work, clause: MutationClause) -> Any:  # the edit of a creati
     return declare_upsert(work, clause) if isinstance(clause, UpsertConcept) else None
 
 
-def _plan(work: Work, clause: MutationClause, edit: Any) -> None:  # the edit that `_declare` gave
+def _fill(work: Work, clause: MutationClause, edit: Any) -> None:  # the edit that `_declare` gave
     if isinstance(clause, CreateConcept):
         if edit is not None:
             write_concept(work, clause, edit)
@@ -179,8 +183,6 @@ def _plan(work: Work, clause: MutationClause, edit: Any) -> None:  # the edit th
         write_record(work, clause, edit)
     elif isinstance(clause, UpsertConcept):
         write_upsert(work, clause, edit)
-    elif not isinstance(clause, EnsureProposition):
-        _CHANGES[type(clause)](work, clause)
 
 
 # --- the result

@@ -77,6 +77,7 @@ class Work:
         self.tuples: dict[str, str] = {}  # tuple key -> id of a Proposition this statement creates
         self.keys: dict[str, str] = {}  # concept key or client key -> id of the element that claims it
         self.moves: list[Move] = []
+        self.successors: dict[str, str] = {}  # what supersedes or corrects an element
         self.selected: dict[str, None] = {}  # what selections chose, for the counts of the result
         self.selects = False
         self.purged: dict[str, None] = {}

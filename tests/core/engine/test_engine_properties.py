@@ -15,7 +15,7 @@ from core.state.space import genesis
 from tests.core.mutation.conftest import People
 
 NAMES = ["a", "b", "c", "d"]
-PEOPLE = [":alice", ":bob", ":carol"]
+PEOPLE = [":alice", ":bob", ":carol", ":said"]
 
 number = st.sampled_from([0, 1, 2, 0.5])
 
@@ -67,6 +67,10 @@ def _change(draw, person):
         f"MERGE CONCEPT {target} INTO {draw(person)}",
         f'PURGE {target} CONFIRM "PURGE"',
         f"RETRACT ASSERTION {target}",
+        f"SUPERSEDE ASSERTION {target} BY {draw(person)}",
+        f"SUPERSEDE ASSERTION :said BY {draw(person)}",
+        f"CORRECT EVIDENCE {target} BY {draw(person)}",
+        f'UPDATE {target} SET STRUCTURAL {{("experienced_by", {draw(person)})}}',
         f'TRANSITION ACTIVITY {target} TO "completed"',
     ]))  # fmt: skip
 
@@ -103,6 +107,16 @@ def contents(world):
     return sorted(rows)
 
 
+class Said(People):
+    """The people, after Alice has said something."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ref["said"] = self.handles(
+            'ASSERT ?a (:alice, "timezone", "x") {by: :alice, mode: "stated"}', self.ref
+        )["a"]
+
+
 def run(world, plan):
     """Whether the plan committed; all its commands are over the same people."""
     return world.run("MUTATE {" + "\n".join(plan) + "}", world.ref)["status"] == "succeeded"
@@ -112,7 +126,7 @@ def run(world, plan):
 @given(st.lists(clauses(), min_size=1, max_size=3))
 def test_a_plan_commits_whole_or_not_at_all(plans):
     """A failed plan leaves the very same state; a committed one moves each version once and no index lies."""
-    world = People()
+    world = Said()
     for plan in plans:
         before, seq, commits = world.state, world.state.seq, len(world.deltas)
         done = run(world, plan)
@@ -138,7 +152,7 @@ def test_a_plan_commits_whole_or_not_at_all(plans):
 @given(st.data(), clauses())
 def test_the_order_of_clauses_means_nothing(data, plan):
     """A plan and any permutation of it commit to the same contents, or neither commits."""
-    first, second = People(), People()
+    first, second = Said(), Said()
     done = run(first, plan)
     again = run(second, data.draw(st.permutations(plan)))
 
@@ -150,7 +164,7 @@ def test_the_order_of_clauses_means_nothing(data, plan):
 @given(clauses())
 def test_a_repeated_dry_run_predicts_the_run(plan):
     """A dry run says what the run then does, and changes nothing itself."""
-    world = People()
+    world = Said()
     operation = {"command": "MUTATE {" + "\n".join(plan) + "}", "parameters": world.ref}
     before = world.state
     dry = world.send({"kip": "2.0", "operations": [operation], "options": {"dry_run": True}})
