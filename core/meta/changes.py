@@ -47,7 +47,7 @@ def changes(statement: Changes, scope: Scope) -> Answer:
     rows: list[dict[str, Json]] = []
     looked = 0
     try:
-        for delta in walk(scope, after, scope.state.ver):
+        for delta in walk(scope, after, scope.state.ver, size):
             if len(rows) >= size or looked == MOST:
                 break
             looked, after = looked + 1, delta.ver

@@ -14,7 +14,7 @@ import msgspec
 from core.authority import authorize
 from core.errors import NoemaError
 from core.language.ast_meta import History
-from core.meta.log import MOST, seen_changes, walk
+from core.meta.log import CHUNK, MOST, seen_changes, walk
 from core.meta.operands import coordinates, count_of, text_of, world_of
 from core.meta.paging import Page, page_of
 from core.model.elements import Activity, AnyElement, Assertion, Evidence, Json
@@ -91,7 +91,7 @@ def _of_element(element: AnyElement, asked: Range, page: Page, scope: Scope) -> 
     rows: list[dict[str, Json]] = []
     before: AnyElement | None = None
     looked, place = 0, first - 1
-    for delta in _kept(scope, first - 1, last):
+    for delta in _kept(scope, first - 1, last, CHUNK):
         if delta.seq > asked.end:
             place = last
             break
@@ -111,7 +111,7 @@ def _of_element(element: AnyElement, asked: Range, page: Page, scope: Scope) -> 
         context=coordinates(scope),
         warnings=(
             *_stub_note(element),
-            *_trim_note(lost=fresh_start and bool(rows) and rows[0]["version"] > 1),
+            *_trim_note(lost=fresh_start and bool(rows) and rows[0].get("version", 1) > 1),
         ),
         next_cursor=page.cursor(v=place) if more else None,
     )
@@ -120,6 +120,8 @@ def _of_element(element: AnyElement, asked: Range, page: Page, scope: Scope) -> 
 def _transition(delta: Delta, image: AnyElement, before: AnyElement | None) -> dict[str, Json]:
     created = image.system.created_tx == delta.tx_id
     state = image.system.state
+    if image.system.updated_tx != delta.tx_id:  # what stood here was erased; the stub stands in for it
+        return {**_commit(delta), "op": "created" if created else "updated", "erased": True}
     row: dict[str, Json] = {
         **_commit(delta),
         "version": image.system.version,
@@ -177,7 +179,7 @@ def _of_space(asked: Range, page: Page, scope: Scope) -> Answer:
     after = int(page.at["v"]) if page.at else max(asked.start - 1, 0)
     looked, place, last = 0, after, scope.state.ver
     trimmed = False
-    for delta in _kept(scope, after, last):
+    for delta in _kept(scope, after, last, page.size):
         if looked == 0 and not page.at:
             trimmed = delta.seq > max(asked.start, 1)
         if delta.seq > asked.end:
@@ -218,12 +220,12 @@ def _commit(delta: Delta) -> dict[str, Json]:
     }
 
 
-def _kept(scope: Scope, after: int, until: int) -> Iterator[Delta]:
+def _kept(scope: Scope, after: int, until: int, expected: int) -> Iterator[Delta]:
     """The commits that are still kept of a stretch of the log; chronology begins where the log does."""
     try:
-        yield from walk(scope, after, until)
+        yield from walk(scope, after, until, expected)
     except NoemaError as error:
         floor = error.details.get("floor")
         if error.code != "HistoricalSnapshotUnavailable" or not isinstance(floor, int) or floor <= after + 1:
             raise
-        yield from walk(scope, floor - 1, until)
+        yield from walk(scope, floor - 1, until, expected)

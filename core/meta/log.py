@@ -21,17 +21,25 @@ CHUNK: Final = 256  # commits asked for at a time
 MOST: Final = 4_096  # commits looked at for one page; a longer walk goes on with the next page
 
 
-def walk(scope: Scope, after: int, until: int) -> Iterator[Delta]:
+def walk(scope: Scope, after: int, until: int, expected: int = CHUNK) -> Iterator[Delta]:
     """The commits after one log version up to another, oldest first.
+
+    Args:
+        scope: whose log.
+        after: a log version.
+        until: a log version.
+        expected: how many will probably do; no more are asked for at first.
 
     Raises:
         NoemaError: HistoricalSnapshotUnavailable if some are no longer kept.
         Missing: more of the log must be handed in.
     """
+    most = min(expected, CHUNK)
     while after < until:
-        found: list[Delta] = scope.context.given.deltas(after, min(CHUNK, until - after))
+        found: list[Delta] = scope.context.given.deltas(after, max(1, min(most, until - after)))
         if not found:
             return
+        most = CHUNK
         for delta in found:
             if delta.ver > until:
                 return
