@@ -7,7 +7,7 @@ and calls again.
 
 A driver with a log commits unit by unit:
 
-    plan = plan_request(request, state.meta, context)
+    plan = plan_request(request, space_id, context)
     for unit in plan.units:                      # stop after a failed one if plan.stops
         outcome = run_unit(newest_state, unit, plan, context)
         ...commit outcome.delta, retain outcome.retained() under unit.retry; on a conflict run the unit again
@@ -84,7 +84,7 @@ def execute(state: SpaceState, request: Request, context: Context) -> Outcome:
     of an earlier call held, or None.
     """
     try:
-        plan = plan_request(request, state.meta, context)
+        plan = plan_request(request, state.meta.space_id, context)
     except NoemaError as error:
         return Outcome(failure(error, request), state=state)
     try:
@@ -93,9 +93,9 @@ def execute(state: SpaceState, request: Request, context: Context) -> Outcome:
         return Outcome(None, state=state, need=missing.need)
 
 
-def plan_request(request: Request, meta: SpaceMeta, context: Context) -> Plan:
+def plan_request(request: Request, space_id: str, context: Context) -> Plan:
     """The units of a request; see `core.transaction.prepare.prepare` for what is refused here."""
-    return prepare(request, meta, context)
+    return prepare(request, space_id, context)
 
 
 def _run(state: SpaceState, plan: Plan, context: Context) -> Outcome:

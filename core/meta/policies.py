@@ -111,7 +111,7 @@ def trust(statement: Describe, scope: Scope) -> Answer:
         NoemaError: NotAuthorized for a subject, to a caller of limited permissions.
     """
     subject = optional_text(statement.subject, "DESCRIBE TRUST")
-    state = scope.context.trust
+    state = scope.trust
     owner = scope.context.principal.permissions is None
     value: dict[str, Json] = {
         "classes": list(get_args(TrustClass)),

@@ -27,7 +27,6 @@ from core.engine import (
     run_unit,
     skipped,
 )
-from core.epistemic.trust import trust_of
 from core.errors import NoemaError
 from core.model.instants import Instant
 from core.ports import Clock
@@ -44,6 +43,8 @@ from core.state.space import SpaceState
 from core.storage.codec import decode_json
 from core.storage.layout import idempotency_sk, space_pk
 from core.transaction.needs import Deltas, Missing, Need, RetainedOutcome
+
+_OF_THE_SPACE = frozenset({"NotFoundOrNotVisible", "ServiceUnavailable"})
 
 MAX_NEEDS = 64  # distinct things one unit may ask for; more is a bug, not a request
 
@@ -100,21 +101,20 @@ class Kip:
         now = self._clock.now()
         wait = request.options.deadline_ms
         until = min(deadline, now + wait) if isinstance(wait, int) else deadline
-        state = self._spaces.load(space_id)
         context = Context(
             principal=principal,
             now=now,
             readonly=readonly,
             endpoint=endpoint,
             secret=self._secret,
-            trust=trust_of(state.meta),
             overdue=lambda: self._clock.now() >= until,
         )
         try:
-            plan = plan_request(request, state.meta, context)
+            plan = plan_request(request, space_id, context)
         except NoemaError as error:
+            self._spaces.head(space_id)  # a space that is not there is said to be so before anything else
             return failure(error, request)
-        return _Run(self, space_id, plan, context, until).respond(state)
+        return _Run(self, space_id, plan, context, until).respond()
 
     # --- what a run needs of the world
 
@@ -125,7 +125,11 @@ class Kip:
     def commit(
         self, space_id: str, unit: Unit, run: Callable[[SpaceState], UnitOutcome], until: Instant
     ) -> UnitOutcome:
-        """Run a unit on the newest state until its commit stands, or say why it does not."""
+        """Run a unit on the newest state until its commit stands.
+
+        Raises:
+            NoemaError: as `Commits.commit`: the store's and the log's own reasons, never the unit's.
+        """
         retry = unit.retry
         idempotency = None if retry is None else Idempotency(retry.scope, retry.key, retry.digest)
 
@@ -139,8 +143,6 @@ class Kip:
             committed = self._commits.commit(space_id, decide, deadline=until, idempotency=idempotency)
         except _Aborted as aborted:
             return aborted.outcome
-        except NoemaError as error:
-            return refused(unit, error)
         return replayed(committed.outcome, unit)
 
     def erase(self, space_id: str, outcome: UnitOutcome, principal: str) -> UnitOutcome:
@@ -201,7 +203,7 @@ class Kip:
 
 
 class _Run:
-    """One request on its way."""
+    """One request on its way. It reads HEAD once for each unit: a write's commit loop does so anyway."""
 
     def __init__(self, kip: Kip, space_id: str, plan: Plan, context: Context, until: Instant) -> None:
         self._kip = kip
@@ -209,42 +211,55 @@ class _Run:
         self._plan = plan
         self._context = context
         self._until = until
+        self._state: SpaceState | None = None  # the newest state any unit has seen
+        self._tentative: SpaceState | None = None  # what a dry run would have made of it
 
-    def respond(self, state: SpaceState) -> Response:
+    def respond(self) -> Response:
         """Every unit in order, then the response."""
-        plan = self._plan
         outcomes: list[UnitOutcome] = []
-        for place, unit in enumerate(plan.units):
-            if plan.stops and outcomes and outcomes[-1].failed:
+        for unit in self._plan.units:
+            if self._plan.stops and outcomes and outcomes[-1].failed:
                 outcomes.append(skipped(unit))
-                continue
-            dry = plan.request.options.dry_run
-            if place and not dry:
-                state = self._kip.read(self._space_id)
-            outcome = self._run(state, unit, dry=dry)
-            if outcome.tentative is not None:
-                state = state.apply(outcome.tentative)
-            outcomes.append(outcome)
-        return respond(plan, outcomes, state.meta)
+            else:
+                outcomes.append(self._run(unit, first=not outcomes))
+        state = self._state or self._kip.read(self._space_id)
+        return respond(self._plan, outcomes, state.meta)
 
-    def _run(self, state: SpaceState, unit: Unit, *, dry: bool) -> UnitOutcome:
+    def _run(self, unit: Unit, *, first: bool) -> UnitOutcome:
         """A unit, with what it needs handed in as it asks for it."""
         given = self._context.given
         for _ in range(MAX_NEEDS):
             context = msgspec.structs.replace(self._context, given=given)
             try:
-                if dry or not unit.writes:
-                    return run_unit(state, unit, self._plan, context)
-                return self._commit(unit, context)
+                if unit.writes and not self._plan.request.options.dry_run:
+                    return self._commit(unit, context, first=first)
+                return self._look(unit, context)
             except Missing as missing:
                 given = given.plus(missing.need, self._kip.answer(self._space_id, missing.need))
         raise NoemaError("ResourceExhausted", f"one operation asks for more than {MAX_NEEDS} older states")
 
-    def _commit(self, unit: Unit, context: Context) -> UnitOutcome:
+    def _look(self, unit: Unit, context: Context) -> UnitOutcome:
+        """A unit that commits nothing: reads, or a dry run over what its earlier units would have left."""
+        dry = self._plan.request.options.dry_run
+        state = self._tentative if dry and self._tentative is not None else self._kip.read(self._space_id)
+        self._state = state
+        outcome = run_unit(state, unit, self._plan, context)
+        if outcome.tentative is not None:
+            state = state.apply(outcome.tentative)
+        self._tentative = state if dry else None
+        return outcome
+
+    def _commit(self, unit: Unit, context: Context, *, first: bool) -> UnitOutcome:
         def run(state: SpaceState) -> UnitOutcome:
+            self._state = state
             return run_unit(state, unit, self._plan, context)
 
-        outcome = self._kip.commit(self._space_id, unit, run, self._until)
+        try:
+            outcome = self._kip.commit(self._space_id, unit, run, self._until)
+        except NoemaError as error:
+            if first and self._state is None and error.code in _OF_THE_SPACE:
+                raise  # the space itself cannot be read, and nothing has been done yet
+            return refused(unit, error)
         return self._kip.erase(self._space_id, outcome, context.principal.id)
 
 

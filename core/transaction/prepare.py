@@ -18,7 +18,6 @@ from core.errors import NoemaError
 from core.language import Command, is_mutation, language_of, parse
 from core.language.bind import parameter_names
 from core.language.canonical import from_json, to_canonical
-from core.model.log import SpaceMeta
 from core.protocol.canonical import digest_of
 from core.protocol.capabilities import ISOLATION, check_requirements
 from core.protocol.request import IngestEvidence, Operation, Request
@@ -75,19 +74,19 @@ class Plan(msgspec.Struct, frozen=True):
     stops: bool
 
 
-def prepare(request: Request, meta: SpaceMeta, context: Context) -> Plan:
+def prepare(request: Request, space_id: str, context: Context) -> Plan:
     """The plan of a request against one space.
 
     Args:
         request: the checked envelope.
-        meta: protected state of the space the transport resolved.
+        space_id: the space the transport resolved.
         context: who asks and by which endpoint.
 
     Raises:
         NoemaError: what is wrong with the request as a whole: NotFoundOrNotVisible for another space,
             UnsupportedCapability, UnsupportedIsolation, InvalidRequestEnvelope, ReadonlyViolation for ingest.
     """
-    _check_space(request, meta)
+    _check_space(request, space_id)
     check_requirements(request.requires)
     execution = request.execution
     isolation = getattr(execution, "isolation", msgspec.UNSET)
@@ -111,12 +110,12 @@ def prepare(request: Request, meta: SpaceMeta, context: Context) -> Plan:
     return Plan(request, units, stops=request.mode == "sequence" and on_error != "continue")
 
 
-def _check_space(request: Request, meta: SpaceMeta) -> None:
+def _check_space(request: Request, space_id: str) -> None:
     selected = request.space
     if isinstance(selected, msgspec.UnsetType):
         return
-    wrong_id = isinstance(selected.id, str) and selected.id != meta.space_id
-    wrong_uri = isinstance(selected.uri, str) and selected.uri != space_uri(meta.space_id)
+    wrong_id = isinstance(selected.id, str) and selected.id != space_id
+    wrong_uri = isinstance(selected.uri, str) and selected.uri != space_uri(space_id)
     if wrong_id or wrong_uri:
         raise NoemaError("NotFoundOrNotVisible", "the request selects another space than its address does")
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from core.authority import Principal, allows, visible
-from core.epistemic.trust import TrustState
+from core.epistemic.trust import TrustState, trust_of
 from core.model.elements import AnyElement
 from core.model.instants import Instant
 from core.protocol.canonical import digest_of
@@ -40,7 +40,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     principal: the verified caller. now: the time of the request (ms).
     readonly: the endpoint that may not write (KIP §76). endpoint: its class, part of an idempotency scope.
     given: answers to earlier needs of this same request. secret: the key that signs cursors and tokens.
-    trust: the space's protected trust state. overdue: says True once the deadline has passed.
+    trust: stands in for the space's protected trust state. overdue: says True once the deadline has passed.
     """
 
     principal: Principal
@@ -49,7 +49,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     endpoint: str = "kip"
     given: Given = Given()
     secret: bytes = b""
-    trust: TrustState = TrustState()
+    trust: TrustState | None = None
     limits: Limits = Limits()
     overdue: Callable[[], bool] = _never
 
@@ -82,6 +82,12 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     request: Request
     parameters: dict[str, Any] = {}
 
+    @property
+    def trust(self) -> TrustState:
+        """Whom the space trusts, by its protected state."""
+        given = self.context.trust
+        return trust_of(self.state.meta) if given is None else given
+
     def query_context(self, state: SpaceState | None = None) -> QueryContext:
         """A query's context at the present state, or at an older one."""
         at = state or self.state
@@ -102,7 +108,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             may_project=allows(principal, "project"),
             purpose=said.purpose if isinstance(said.purpose, str) else None,
             risk=said.risk if isinstance(said.risk, str) else None,
-            trust=context.trust,
+            trust=self.trust,
             cursor_key=context.secret,
             limits=context.limits,
             overdue=context.overdue,

@@ -321,3 +321,64 @@ def test_a_space_that_is_not_there_is_no_answer(speaker):
         )
 
     assert caught.value.code == "NotFoundOrNotVisible"
+
+
+def test_a_warm_request_reads_head_once(speaker):
+    """A read and a write each look at HEAD once, and a write is one transaction."""
+    table = FailingTable(speaker.world.table)
+    warm = speaker.again(table=table)
+    warm.ok(COUNT)
+    table.reads = 0
+    warm.ok(COUNT)
+    assert table.reads == 1
+
+    table.reads = table.transactions = 0
+    warm.ok(CREATE, {"k": "a", "n": "A"})
+    assert (table.reads, table.transactions) == (1, 1)
+
+
+def test_an_erasure_that_must_wait_is_said(speaker):
+    """Where the bytes cannot be destroyed at once, the stub stands and the answer warns."""
+    speaker.ok('CREATE EVIDENCE ?e {SET FIELDS {evidence_class: "message", payload: "later"}}')
+
+    class Busy:
+        def erase(self, *args, **kwargs):
+            raise NoemaError("ServiceUnavailable", "another erasure runs here")
+
+    w = speaker.world
+    speaker.kip = Kip(w.spaces, w.commits, Busy(), w.clock, secret=b"secret")
+    response = speaker.run('PURGE ?e WHERE {?e EVIDENCE {}} CONFIRM "PURGE"')
+
+    assert response["status"] == "succeeded"
+    assert response["results"][0]["warnings"][0]["code"] == "ErasurePending"
+    assert speaker.ok("FIND(COUNT(?e)) WHERE {?e EVIDENCE {}}") == [0]
+
+
+def test_the_same_answer_for_every_kind_of_request_to_no_space(speaker):
+    """Reads, writes and malformed batches against a space that is not there are refused alike."""
+    two = [{"command": COUNT}, {"command": COUNT}]
+    for members in ({"operations": [{"command": COUNT}]}, {"operations": [{"command": CREATE, "parameters": {"k": "a", "n": "A"}}]},
+                    {"operations": two, "execution": {"mode": "atomic", "isolation": "chaos"}}):  # fmt: skip
+        with pytest.raises(NoemaError) as caught:
+            speaker.kip.execute(
+                "nowhere",
+                read_request({"kip": "2.0", **members}),
+                OWNER,
+                deadline=speaker.world.clock.time + SECOND,
+            )
+        assert caught.value.code == "NotFoundOrNotVisible"
+
+
+def test_a_write_that_always_loses_says_so(speaker):
+    """Where others are always first until the deadline, the request may be sent again as it is."""
+    other, count = speaker.again(), []
+
+    def interfere(_):
+        count.append(other.ok(CREATE, {"k": f"o{len(count)}", "n": "o"}))
+
+    late = speaker.again(table=FailingTable(speaker.world.table, before_transact=interfere))
+    response = late.run(CREATE, {"k": "a", "n": "A"}, patience=1)
+
+    assert error_code(response) == "SerializationConflict"
+    assert response["results"][0]["error"]["retry"]["class"] == "safe_same_request"
+    assert speaker.ok('FIND(COUNT(?p)) WHERE {?p CONCEPT {key: "a"}}') == [0]
