@@ -40,8 +40,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     commits: int = 4
     seed: int = 1
     crash_before: float = 0.03
-    crash_after: float = 0.05
-    lost_answer: float = 0.05
+    crash_after: float = 0.15
+    lost_answer: float = 0.10
     large: float = 0.15
     seconds: float = 40.0  # after which writers stop wherever they are
 
