@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.service.erasure import Erasures
     from core.service.forgetting import Forgetting
     from core.service.formation import Formation
+    from core.service.kip import Kip
     from core.service.leases import Leases
     from core.service.recall import Recall
     from core.service.spaces import Spaces
@@ -173,6 +174,15 @@ class Services:
         from core.service.recall import Recall
 
         return Recall(self.clock, self.spaces, self.conversations)
+
+    @cached_property
+    def kip(self) -> Kip:
+        """KIP requests."""
+        from core.service.kip import Kip
+        from core.service.signing import signing_key
+
+        key = signing_key(self.table, self.entropy)
+        return Kip(self.spaces, self.commits, self.erasures, self.clock, secret=key)
 
 
 @lru_cache(maxsize=1)

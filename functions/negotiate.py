@@ -19,7 +19,7 @@ from functions.plain import bad, decode_cbor, decode_json, decode_text
 Format = Literal["cbor", "json", "markdown"]
 
 _ORDER: Final[tuple[Format, ...]] = ("cbor", "json", "markdown")
-_TYPES: Final[dict[Format, str]] = {
+MEDIA_TYPES: Final[dict[Format, str]] = {
     "cbor": "application/cbor",
     "json": "application/json",
     "markdown": "text/markdown; charset=utf-8",
@@ -93,9 +93,9 @@ def encode_result(request: HttpRequest, answer: dict[str, Any], text_member: str
             envelope as indented JSON.
     """
     form = response_format(request.headers.get("accept"))
-    headers = {"content-type": _TYPES[form], "cache-control": "no-store", "vary": "accept"}
+    headers = {"content-type": MEDIA_TYPES[form], "cache-control": "no-store", "vary": "accept"}
     if form == "cbor":
-        body = _encode_cbor(answer)
+        body = encode_cbor(answer)
     elif form == "json":
         body = msgspec.json.encode(answer)
     elif text_member is not None:
@@ -105,7 +105,8 @@ def encode_result(request: HttpRequest, answer: dict[str, Any], text_member: str
     return HttpResponse(status=200, headers=headers, body=body)
 
 
-def _encode_cbor(answer: dict[str, Any]) -> bytes:
+def encode_cbor(answer: Any) -> bytes:  # any value msgspec can encode
+    """A value as canonical CBOR."""
     import cbor2  # noqa: PLC0415 - few callers ask for it, and it costs every cold start
 
     encoded: bytes = cbor2.dumps(msgspec.to_builtins(answer), canonical=True)

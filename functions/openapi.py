@@ -40,6 +40,18 @@ _MEANING: Final = {
 }
 
 
+# What a route with a body of its own (KIP) takes besides the envelope and a bare text.
+_SHORT: Final = {
+    "type": "object",
+    "description": "The short form: a command or operations, and any member of the envelope but `kip`.",
+    "properties": {
+        "command": {"type": "string"},
+        "parameters": {"type": "object"},
+        "dry_run": {"type": "boolean"},
+    },
+}
+
+
 class ErrorData(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a program needs to react to a failure."""
 
@@ -110,7 +122,8 @@ def _operation(
     if route.query is not None:
         operation["parameters"] += _query_parameters(schema_of[repr(route.query)], components)
     if route.body is not None:
-        media = {"schema": schema_of[repr(route.body)]}
+        schema = schema_of[repr(route.body)]
+        media = {"schema": {"anyOf": [schema, {"type": "string"}, _SHORT]} if route.own_body else schema}
         content = {"application/json": media, "application/cbor": media}
         if route.text_in is not None:
             content["text/markdown"] = {"schema": {"type": "string"}}
@@ -139,7 +152,8 @@ def _success(route: Route, schema_of: dict[str, Any]) -> dict[str, Any]:
         schema = (
             {"type": "object"} if route.media_type == "application/json" and route.response is None else plain
         )
-        return {"description": route.summary, "content": {route.media_type: {"schema": schema}}}
+        kinds = (route.media_type, "application/cbor") if route.own_body else (route.media_type,)
+        return {"description": route.summary, "content": {kind: {"schema": schema} for kind in kinds}}
     envelope = {
         "type": "object",
         "properties": {"result": schema_of[repr(route.response)], "next_cursor": {"type": "string"}},

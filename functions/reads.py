@@ -23,7 +23,9 @@ from core.protocol.http_types import (
     ServiceInfo,
     SpaceInfo,
 )
-from functions import documents
+from core.protocol.request import Request
+from core.protocol.response import Response
+from functions import documents, kip
 from functions.bootstrap import Services, services
 from functions.routing import Call, Page, Route, Routes, respond
 
@@ -128,6 +130,16 @@ ROUTES: Final[Routes] = {
         call=lambda found, call: found.recall.probe(call.space, call.body),
         body=ProbeInput,
         response=ProbeOutput,
+    ),
+    "execute_kip_readonly": Route(
+        admit="public",
+        summary="Run KIP commands that only read. The answer's body, not its status, says what became of it.",
+        call=kip.execute_readonly,
+        body=Request,
+        own_body=True,
+        text_in="command",
+        response=Response,
+        media_type="application/json",
     ),
     "list_conversations": Route(
         admit="read",

@@ -42,6 +42,7 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
     query: Any  # the route's `query` type
     deadline: Instant
     idempotency_key: str | None
+    request: HttpRequest  # for routes that read the body themselves
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -60,6 +61,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     labelled: whether a token restricted by labels may use it. No element of memory bears labels, so such a
         token may read none.
     media_type: of an answer that is a document and no envelope.
+    own_body: the call reads the body itself, by rules of its own; `body` then only documents it.
     """
 
     admit: Admission
@@ -72,6 +74,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     text_out: str | None = None
     labelled: bool = False
     media_type: str | None = None
+    own_body: bool = False
 
 
 Routes = Mapping[str, Route]  # by the endpoint's name
@@ -166,10 +169,13 @@ def _answer(
         caller=caller,
         space=space or "",
         params=params,
-        body=None if route.body is None else negotiate.decode_body(request, route.body, route.text_in),
+        body=None
+        if route.body is None or route.own_body
+        else negotiate.decode_body(request, route.body, route.text_in),
         query=None if route.query is None else negotiate.decode_query(request, route.query),
         deadline=deadline,
         idempotency_key=_idempotency_key(request),
+        request=request,
     )
     result = route.call(services, call)
     if isinstance(result, HttpResponse):

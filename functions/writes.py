@@ -6,7 +6,10 @@ from typing import Any, Final
 
 from core.ports import Unavailable
 from core.protocol.http_types import AgentOutput, ForgetInput, ForgetReport, FormationInput
+from core.protocol.request import Request
+from core.protocol.response import Response
 from core.service.hints import FORMATION, send_hint
+from functions import kip
 from functions.bootstrap import Services, services
 from functions.logs import logger
 from functions.routing import Call, Route, Routes, respond
@@ -36,6 +39,16 @@ ROUTES: Final[Routes] = {
         response=AgentOutput,
         text_in="messages",
         text_out="content",
+    ),
+    "execute_kip": Route(
+        admit="write",
+        summary="Run KIP commands that may write. The answer's body, not its status, says what became of it.",
+        call=kip.execute,
+        body=Request,
+        own_body=True,
+        text_in="command",
+        response=Response,
+        media_type="application/json",
     ),
     "forget": Route(
         admit="write",

@@ -5,7 +5,8 @@ What must never live here: what the rows and objects contain. One table holds ev
 
 * `S#<space>`: all rows of a space (its HEAD, log, idempotency, manifests, conversations, tokens, erasures);
 * `SPACES`: the directory, one row for each space that exists;
-* `DUE`: which space wants background work, and when.
+* `DUE`: which space wants background work, and when;
+* `SERVICE`: what the deployment itself keeps: the key that signs cursors.
 
 The bucket holds what is big, below `<space>/`. Keys that a writer makes end in random characters, so no key is
 ever written twice and an object that lost its race can never be taken for one that won.
@@ -19,6 +20,8 @@ from typing import Final
 HEAD: Final = "HEAD"
 DIRECTORY_PK: Final = "SPACES"
 DUE_PK: Final = "DUE"
+SERVICE_PK: Final = "SERVICE"
+SIGNING_SK: Final = "signing_key"
 ROUND_SK: Final = "round"  # in `DUE`: where the caretaker's round over all spaces stands
 
 VERSION_WIDTH: Final = 12  # digits of a log version or purge generation

@@ -75,6 +75,8 @@ ASKED: list[tuple[str, str, Any]] = [
     ("recall", "/v1/demo/recall", {"query": "tea?"}),
     ("recall_structured", "/v1/demo/recall_structured", {"query": "tea?"}),
     ("probe", "/v1/demo/probe", {"query": "tea"}),
+    ("execute_kip_readonly", "/v1/demo/execute_kip_readonly", {"command": "DESCRIBE PROTOCOL"}),
+    ("execute_kip", "/v1/demo/execute_kip", 'CREATE CONCEPT ?c {TYPE "Person"}'),
     ("forget", "/v1/demo/memory/forget", {"entities": ["C-1"], "dry_run": True}),
     (
         "add_space_token",

@@ -1,0 +1,41 @@
+"""The deployment's signing key: what makes cursors and snapshot tokens unforgeable, and alike in every process.
+
+What lives here: finding the key, or making it on first use. What must never live here: what is signed
+(`core.protocol.tokens`). The key stands in the deployment's own table, which only the service can read, so there is
+nothing to configure and nothing to forget. A token grants nothing; whoever has the key could only forge places in
+answers that the caller must be allowed to read anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from core.errors import NoemaError
+from core.ports import Entropy, Put, Refused, Table, Unavailable, When
+from core.storage.layout import SERVICE_PK, SIGNING_SK
+
+_BYTES: Final = 32
+
+
+def signing_key(table: Table, entropy: Entropy) -> bytes:
+    """The key, the same for every caller over one table, for ever.
+
+    Raises:
+        NoemaError: `ServiceUnavailable` if the table does not answer.
+    """
+    try:
+        row = table.get(SERVICE_PK, SIGNING_SK)
+        if row is None:
+            made = entropy.token(_BYTES)
+            try:
+                table.transact([Put(SERVICE_PK, SIGNING_SK, {"key": made}, When(absent=True))])
+            except Refused:  # another process was first, and its key is the key
+                row = table.get(SERVICE_PK, SIGNING_SK)
+            else:
+                return made
+    except Unavailable as fault:
+        raise NoemaError("ServiceUnavailable", "the store did not answer in time") from fault
+    key = None if row is None else row["key"]
+    if not isinstance(key, bytes):
+        raise NoemaError("ServiceUnavailable", "another process is making the signing key")
+    return key
