@@ -14,7 +14,7 @@ import msgspec
 
 from core.agents.offline.dates import When
 from core.agents.vocabulary import FUNCTIONAL, OPPOSITE, WORDING
-from core.model.elements import Activity, Assertion, Citation, Proposition, Stance, ValidTime
+from core.model.elements import Activity, Assertion, Citation, Json, Proposition, Stance, ValidTime
 from core.model.instants import Instant
 from core.model.literals import Term
 from core.state.indexes import assertions_key, subject_key
@@ -23,7 +23,6 @@ from core.transaction.draft import Draft
 
 CONFIDENCE: Final = 0.9  # of a plain statement by who says it
 HEDGED: Final = 0.6  # with "I think" before it
-_QUOTE: Final = 500  # characters kept of the sentence
 
 
 class Stated(msgspec.Struct, frozen=True):
@@ -37,7 +36,7 @@ class Stated(msgspec.Struct, frozen=True):
     valid_time: ValidTime
     said_at: Instant
     evidence: str
-    quote: str = ""
+    span: tuple[int, int] = (0, 0)
     when: When | None = None
     hedged: bool = False
     ends: bool = False
@@ -76,7 +75,9 @@ def record(draft: Draft, stated: Stated) -> Assertion | None:
     proposition = draft.ensure_proposition(stated.subject, stated.predicate_ref, stated.object)
     later = [claim for claim in replaced if claim.asserted_at > stated.said_at]
     earlier = tuple(claim.id for claim in replaced if claim.asserted_at <= stated.said_at)
-    wording = {"quote": stated.quote[:_QUOTE]} | ({"time_text": stated.when.words} if stated.when else {})
+    wording: dict[str, Json] = {"at": stated.span[0], "length": stated.span[1] - stated.span[0]}
+    if stated.when is not None:
+        wording["time_text"] = stated.when.words
     new = draft.create(
         Assertion,
         proposition=proposition.id,

@@ -45,6 +45,7 @@ class Claim(msgspec.Struct, frozen=True):
     """One statement: a subject, a predicate (local name) and a value, held or rejected.
 
     label: for the predicate `value`, the property's label ("favourite colour").
+    span: where in the message the sentence stands: first and last (exclusive) character.
     ends: the claim only ends an earlier one of the same actor; without one it says nothing.
     tense: `state` holds while it is stated; `change` begins now or at `when`; `past` has ended;
         `left` ended at `when`; `once` happened.
@@ -57,7 +58,7 @@ class Claim(msgspec.Struct, frozen=True):
     tense: Tense = "state"
     label: str | None = None
     when: When | None = None
-    quote: str = ""
+    span: tuple[int, int] = (0, 0)
     hedged: bool = False
     ends: bool = False
 
@@ -68,7 +69,7 @@ class Retirement(msgspec.Struct, frozen=True):
     subject: Mention
     predicates: tuple[str, ...]
     when: When | None = None
-    quote: str = ""
+    span: tuple[int, int] = (0, 0)
 
 
 class Correction(msgspec.Struct, frozen=True):
@@ -76,7 +77,7 @@ class Correction(msgspec.Struct, frozen=True):
 
     new: str
     old: str | None = None
-    quote: str = ""
+    span: tuple[int, int] = (0, 0)
 
 
 class Promise(msgspec.Struct, frozen=True):
@@ -86,7 +87,7 @@ class Promise(msgspec.Struct, frozen=True):
     summary: str
     commitment_class: Literal["promise", "reminder", "appointment", "plan"]
     due: When | None = None
-    quote: str = ""
+    span: tuple[int, int] = (0, 0)
 
 
 Finding = Claim | Retirement | Correction | Promise

@@ -15,7 +15,7 @@ import msgspec
 _CODE: Final = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _QUOTED: Final = re.compile(r"\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]{12,}’|(?<!\w)'[^'\n]{12,}'(?!\w)")
 _QUOTED_LINE: Final = re.compile(r"^[ \t]*>.*$", re.MULTILINE)
-_SENTENCE: Final = re.compile(r"(?:[^.!?\n;。！？]|\.(?=\w))+[.!?;。！？]*")
+_SENTENCE: Final = re.compile(r"(?:[^.!?\n;…。！？]|\.(?=\w))+[.!?;…。！？]*")
 _ABBREVIATION: Final = re.compile(
     r"\b(mr|mrs|ms|dr|st|prof|inc|ltd|co|jr|sr|vs|e\.g|i\.e|a\.m|p\.m)\.", re.IGNORECASE
 )
@@ -63,13 +63,13 @@ _CALL: Final = re.compile(r"^(?:hey|hi|hello|thanks|wow)?[ ,]*[A-Z]\w+[,!]\s+(?=
 
 
 class Clause(msgspec.Struct, frozen=True):
-    """One plain statement. `text` has no opener; `sentence` is the whole sentence as it was written.
+    """One plain statement. `text` has no opener; `span` is where in the message its sentence stands.
 
     opener: the words before the statement, lower case ("actually"). hedged: the speaker said "I think".
     """
 
     text: str
-    sentence: str
+    span: tuple[int, int] = (0, 0)
     opener: str = ""
     hedged: bool = False
 
@@ -86,13 +86,17 @@ def find_clauses(text: str) -> list[Clause]:
         bare = pattern.sub(lambda match: "\ufffc" * len(match[0]), bare)
     bare = _ABBREVIATION.sub(lambda match: match[0][:-1] + _MARK, bare)
     return [
-        clause
-        for match in _SENTENCE.finditer(bare)
-        for clause in _clauses_of(match[0].strip(), text[match.start() : match.end()].strip())
+        clause for match in _SENTENCE.finditer(bare) for clause in _clauses_of(match[0].strip(), _span(match))
     ]
 
 
-def _clauses_of(sentence: str, written: str) -> list[Clause]:
+def _span(match: re.Match[str]) -> tuple[int, int]:
+    """Where a sentence begins and ends, the space around it left out. Every step above keeps each character's place."""
+    first = match.start() + len(match[0]) - len(match[0].lstrip())
+    return first, first + len(match[0].strip())
+
+
+def _clauses_of(sentence: str, span: tuple[int, int]) -> list[Clause]:
     """The clauses of one sentence, or none if the sentence states nothing."""
     if not sentence or "?" in sentence[-3:] or "？" in sentence or _QUESTION.match(sentence):
         return []
@@ -101,7 +105,7 @@ def _clauses_of(sentence: str, written: str) -> list[Clause]:
     clauses: list[Clause] = []
     before = ""  # an opener that stands alone ("Sorry, I meant ...") goes with what follows
     for part in _SPLIT.split(sentence):
-        rest = part.strip(" ,").replace(_MARK, ".").rstrip(".!?; ")
+        rest = part.strip(" ,").replace(_MARK, ".").rstrip(".!?;…。！ ")
         call = _CALL.match(rest)
         if call:
             rest = rest[call.end() :]
@@ -111,5 +115,5 @@ def _clauses_of(sentence: str, written: str) -> list[Clause]:
         before = "" if rest else words
         if rest and "\ufffc" not in rest:
             hedged = "i think" in words or "i guess" in words or "i believe" in words
-            clauses.append(Clause(rest, written, words.strip(" ,!:"), hedged))
+            clauses.append(Clause(rest, span, words.strip(" ,!:"), hedged))
     return clauses

@@ -26,7 +26,6 @@ from core.transaction.draft import Draft
 PART_MESSAGES: Final = 100  # of one commit
 PART_BYTES: Final = 256 * 1024
 CHUNK_CHARACTERS: Final = 40_000  # at most 160 KB of UTF-8, below the bound of one element
-_SUMMARY: Final = 160
 
 
 class Formed(msgspec.Struct, frozen=True):
@@ -136,10 +135,10 @@ def _event(
         *(StructuralRef(MENTIONS, element) for element in writer.touched if element not in people),
     ]
     names = ", ".join(str(person.name) for person in participants if person.schema_ref != TOOL)
-    first = next((m.text.strip() for _, m in part if m.text.strip()), "")
     attributes: dict[str, Json] = {
         "event_class": "conversation",
-        "summary": f"Conversation of {names} on {to_datetime(min(times)):%d %B %Y}: {first[:_SUMMARY]}",
+        # No words of the messages: the Evidence is the only copy, so that erasing it erases them.
+        "summary": f"Conversation of {names} on {to_datetime(min(times)):%d %B %Y}, {len(part)} messages",
         "started_at": format_instant(min(times)),
         "ended_at": format_instant(max(times)),
     }

@@ -124,7 +124,7 @@ class Writer:
             valid_time=valid_time(claim.tense, claim.when, turn.said_at),
             said_at=turn.said_at,
             evidence=turn.evidence.id,
-            quote=claim.quote,
+            span=claim.span,
             when=claim.when,
             hedged=claim.hedged,
             ends=claim.ends,
@@ -183,7 +183,7 @@ class Writer:
                 if any(is_open(own) for own in own_claims(self.draft.view, turn.speaker.id, element.id)):
                     claim = Claim(
                         retirement.subject, name, Value("text", ""), "reject", "change",
-                        when=retirement.when, quote=retirement.quote,
+                        when=retirement.when, span=retirement.span,
                     )  # fmt: skip
                     self._state(turn, element.subject, element.predicate_ref, element.object, claim)
 
@@ -209,7 +209,7 @@ class Writer:
         )
         if term is not None:
             claim = Claim(
-                SPEAKER, local_name(slot.predicate_ref), Value(slot.kind, words), quote=correction.quote
+                SPEAKER, local_name(slot.predicate_ref), Value(slot.kind, words), span=correction.span
             )
             self._state(turn, slot.subject, slot.predicate_ref, term, claim)
 

@@ -131,8 +131,8 @@ def test_the_event_lists_the_turns_in_order_and_who_took_part() -> None:
     assert event.attributes["context_summary"] == "homes"
 
 
-def test_a_claim_cites_its_evidence_and_keeps_its_words() -> None:
-    """An Assertion names the speaker, the time of saying, the Evidence, the sentence and the words of its date."""
+def test_a_claim_cites_its_evidence_and_points_at_its_words() -> None:
+    """An Assertion names the speaker, the time of saying, the Evidence, where the sentence stands, and the words of its date."""
     memory = Memory()
     memory.say("Hello. I moved to Munich last week. Bye.")
 
@@ -142,7 +142,10 @@ def test_a_claim_cites_its_evidence_and_keeps_its_words() -> None:
     assert claim.evidence[0].evidence == evidence.id
     assert claim.asserted_at == parse_instant("2026-05-01T10:00:00Z")
     assert claim.valid_time.start == parse_instant("2026-04-20T00:00:00Z")
-    assert claim.facets[WORDING] == {"quote": "I moved to Munich last week.", "time_text": "last week"}
+    wording = claim.facets[WORDING]
+    assert isinstance(evidence, Evidence)
+    sentence = evidence.payload.inline[wording["at"] :][: wording["length"]]
+    assert (sentence, wording["time_text"]) == ("I moved to Munich last week.", "last week")
 
 
 def test_the_extraction_is_recorded() -> None:
@@ -329,3 +332,32 @@ def test_a_known_user_who_gives_a_name_keeps_the_old_one_as_alias() -> None:
 
     (person,) = [c for c in memory.all("concept") if isinstance(c, Concept) and c.key == "u-1"]
     assert (person.name, person.aliases) == ("Elizabeth", ("Liz", "Beth"))
+
+
+def test_no_other_element_holds_a_copy_of_what_was_said() -> None:
+    """The Evidence is the only place of a message's words, so that erasing it erases them."""
+    memory = Memory()
+    memory.say("Purple elephants dance. I live in Berlin. Purple elephants sleep.", "More purple elephants.")
+
+    for kind in ("concept", "proposition", "assertion", "activity"):
+        assert b"lephant" not in msgspec.json.encode(memory.all(kind))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "  I live in Berlin!  ",
+        "Hi… I live in Berlin.",
+        "“Quoted.” Dr. Who came.\n\tI live in Berlin;",
+        "İ ﬁ 🙂\nI live in Berlin.",
+    ],
+)
+def test_a_span_is_exact_whatever_stands_before_it(text: str) -> None:
+    """Quotations, abbreviations and characters that change their length under folding move no offset."""
+    memory = Memory()
+    memory.say(text)
+
+    (claim,) = memory.all("assertion")
+    assert isinstance(claim, Assertion)
+    wording = claim.facets[WORDING]
+    assert text[wording["at"] :][: wording["length"]].rstrip(".;!").endswith("I live in Berlin")

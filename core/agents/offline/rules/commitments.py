@@ -74,4 +74,4 @@ def _earliest(dates: list[When]) -> When | None:
 
 def _promise(what: str, commitment_class: str, due: When | None, clause: Clause) -> Promise:
     summary = what.strip(" .!,")[:_LONG]
-    return Promise(SPEAKER, summary, commitment_class, due, clause.sentence)  # type: ignore[arg-type]  # one of the four literals above
+    return Promise(SPEAKER, summary, commitment_class, due, clause.span)  # type: ignore[arg-type]  # one of the four literals above

@@ -35,7 +35,7 @@ def match(clause: Clause, said_at: Instant) -> Iterator[Finding]:  # noqa: ARG00
     for pattern in RULES:
         hit = pattern.match(text)
         if hit:
-            yield Correction(hit["new"].strip(), hit.groupdict().get("old"), clause.sentence)
+            yield Correction(hit["new"].strip(), hit.groupdict().get("old"), clause.span)
             return
     if any(word in clause.opener for word in _ANNOUNCERS) and (hit := _ANNOUNCED.match(text)):
-        yield Correction(hit["new"].strip(), None, clause.sentence)
+        yield Correction(hit["new"].strip(), None, clause.span)

@@ -133,7 +133,7 @@ def _own(clause: Clause, text: str, said_at: Instant) -> Iterator[Finding]:
             predicate,
             Value("text", value),
             label=label,
-            quote=clause.sentence,
+            span=clause.span,
             hedged=clause.hedged,
             when=when,
         )
@@ -170,7 +170,7 @@ def _own(clause: Clause, text: str, said_at: Instant) -> Iterator[Finding]:
             SPEAKER,
             ("has_partner", "relationship_status"),
             pick_date(clause, said_at, "change"),
-            clause.sentence,
+            clause.span,
         )
 
 

@@ -53,6 +53,4 @@ def _origin(clause: Clause, said_at: Instant) -> Iterator[Finding]:
         if hit is None or place is None or _NOT_A_PLACE.match(place):
             continue
         when = pick_date(clause, said_at, "change")
-        yield Claim(
-            subject, "lives_in", Value("place", place), tense="left", when=when, quote=clause.sentence
-        )
+        yield Claim(subject, "lives_in", Value("place", place), tense="left", when=when, span=clause.span)

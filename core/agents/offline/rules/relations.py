@@ -70,22 +70,20 @@ def match(clause: Clause, said_at: Instant) -> Iterator[Finding]:
     if (wed := _MARRIED_TO.search(text)) and (name := read_person(wed["name"])):
         person = Value("person", name, mention=Mention(name=name))
         yield Claim(
-            SPEAKER, "has_partner", person, when=pick_date(clause, said_at, "change"), quote=clause.sentence
+            SPEAKER, "has_partner", person, when=pick_date(clause, said_at, "change"), span=clause.span
         )
     for pattern in (_PET, _PET_HAVE):
         for pet_hit in pattern.finditer(text):
             pet_name = read_person(pet_hit["name"])
             if pet_name:
                 pet = Value("animal", pet_name, note=pet_hit["species"].lower())
-                yield Claim(SPEAKER, "owns_pet", pet, quote=clause.sentence)
+                yield Claim(SPEAKER, "owns_pet", pet, span=clause.span)
     if kids := _KIDS.search(text):
         number = _COUNT.get(kids["n"].lower(), kids["n"])
         what = {"kid": "children", "child": "children", "kids": "children"}.get(
             kids["what"].lower(), kids["what"].lower()
         )
-        yield Claim(
-            SPEAKER, "value", Value("number", number), label=f"number of {what}", quote=clause.sentence
-        )
+        yield Claim(SPEAKER, "value", Value("number", number), label=f"number of {what}", span=clause.span)
 
 
 def _relation(hit: re.Match[str], owner: Mention, clause: Clause) -> Iterator[Finding]:
@@ -99,4 +97,4 @@ def _relation(hit: re.Match[str], owner: Mention, clause: Clause) -> Iterator[Fi
         note=relation,
         mention=Mention(name=name, relation=relation if owner.is_speaker else None),
     )
-    yield Claim(owner, PREDICATES.get(relation, "has_relative"), person, quote=clause.sentence)
+    yield Claim(owner, PREDICATES.get(relation, "has_relative"), person, span=clause.span)

@@ -174,7 +174,7 @@ def _claims(
             stance=stance,
             tense=tense,
             when=pick_date(clause, said_at, tense),
-            quote=clause.sentence,
+            span=clause.span,
             hedged=clause.hedged,
             ends=row.ends,
         )

@@ -67,12 +67,12 @@ def match(clause: Clause, said_at: Instant) -> Iterator[Finding]:
     if hit := _MY_JOB.match(text):
         title = read_text(hit["value"].split(" at ")[0])
         if title is not None and len(title.split()) <= 5:
-            yield Claim(SPEAKER, "job", Value("text", title), quote=clause.sentence)
+            yield Claim(SPEAKER, "job", Value("text", title), span=clause.span)
     elif (hit := _EMPLOYER.match(text)) and (employer := read_organization(hit["value"])):
-        yield Claim(SPEAKER, "works_for", Value("organization", employer), quote=clause.sentence)
+        yield Claim(SPEAKER, "works_for", Value("organization", employer), span=clause.span)
     elif _CHANGED.match(text):
         when = pick_date(clause, said_at, "change")
-        yield Retirement(SPEAKER, ("works_for", "job"), when, clause.sentence)
+        yield Retirement(SPEAKER, ("works_for", "job"), when, clause.span)
     for found in match_rules(RULES, clause, said_at):
         if not isinstance(found, Claim) or found.predicate != "job":
             yield found
@@ -89,5 +89,5 @@ def match(clause: Clause, said_at: Instant) -> Iterator[Finding]:
                     Value("organization", place),
                     tense=found.tense,
                     when=found.when,
-                    quote=clause.sentence,
+                    span=clause.span,
                 )
