@@ -19,7 +19,7 @@ from core.storage.log import entry_of
 from core.storage.rows import row_bytes
 from core.transaction.draft import Draft
 from tests.core.service.world import ORIGIN, SPACE, TYPE, World, describe, until_clean
-from tests.doubles import Crash, FailingObjects, FailingTable, Faults
+from tests.doubles import Crash, FailingObjects, FailingTable, FakeClock, Faults
 
 PK = space_pk(SPACE)
 
@@ -686,3 +686,40 @@ def test_an_attempt_that_an_erasure_fenced_is_made_again() -> None:
 
     assert process.note("after").ver == 3
     assert setting.world.again().names() == ["after"]
+
+
+def test_a_writer_waits_for_an_erasure() -> None:
+    """While something is erased a commit pauses; it lands when the erasure has ended, decided on what is left."""
+    setting = Setting()
+    dying = setting.process(Faults([1], error=Crash))
+    with pytest.raises(Crash):
+        dying.erasures.erase(SPACE, [setting.counter], "owner", owner="first")
+    waits: list[float] = []
+
+    class Waiting(FakeClock):
+        def sleep(self, seconds: float) -> None:
+            waits.append(seconds)
+            super().sleep(seconds)
+            if len(waits) == 3:
+                self.advance(16 * 60_000)
+                setting.world.clock.time = self.time
+                assert setting.world.erasures.resume(SPACE, "second").clean
+
+    writer = World(setting.world.table, setting.world.objects, Waiting(setting.world.clock.time))
+
+    assert writer.note("after", deadline=writer.clock.time + 10**8).effect
+    assert len(waits) == 3
+    assert setting.world.again().names() == ["after"]
+
+
+def test_a_writer_gives_up_waiting_at_its_deadline() -> None:
+    """An erasure that takes longer than the caller has is told as unavailable, which is safe to try again."""
+    setting = Setting()
+    dying = setting.process(Faults([1], error=Crash))
+    with pytest.raises(Crash):
+        dying.erasures.erase(SPACE, [setting.counter], "owner", owner="first")
+
+    with pytest.raises(NoemaError) as failure:
+        setting.world.note("x", deadline=setting.world.clock.time + 500)
+
+    assert failure.value.code == "ServiceUnavailable"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import NoemaError
+from core.ports import Unavailable
 from core.service.leases import Fenced, Leases
 from tests.core.service.world import SPACE, World, until_clean
 from tests.doubles import FailingTable, Faults
@@ -107,3 +108,69 @@ def test_a_store_that_never_answers_is_said_so() -> None:
         leases.acquire(SPACE, "formation", "first", 1000)
 
     assert failure.value.code == "ServiceUnavailable"
+
+
+def test_raising_epochs_of_no_space_does_nothing() -> None:
+    """There is nothing to fence where nothing is."""
+    world = World()
+
+    world.leases.raise_epochs(SPACE)
+
+    assert world.everything() == {}
+
+
+def test_raising_epochs_wins_against_those_who_move_them() -> None:
+    """When leases change hands at the same time, the epochs are raised over what they are then."""
+    world = World()
+    world.create()
+    others = iter(range(2))
+
+    def interfere(_: object) -> None:
+        number = next(others, None)
+        if number is not None:
+            world.clock.advance(2000)
+            assert world.leases.acquire(SPACE, "formation", f"other {number}", 1000)
+
+    Leases(FailingTable(world.table, before_transact=interfere), world.clock).raise_epochs(SPACE)
+
+    assert world.spaces.head(SPACE).epoch("formation") == 3
+    assert world.spaces.head(SPACE).epoch("learning") == 1
+
+
+def test_raising_epochs_gives_up_by_name() -> None:
+    """When they never stop moving, the caller is told to try again."""
+    world = World()
+    world.create()
+
+    def interfere(_: object) -> None:
+        world.clock.advance(2000)
+        world.leases.acquire(SPACE, "formation", f"other {world.clock.time}", 1000)
+
+    leases = Leases(FailingTable(world.table, before_transact=interfere), world.clock)
+
+    with pytest.raises(NoemaError) as failure:
+        leases.raise_epochs(SPACE)
+
+    assert failure.value.code == "ServiceUnavailable"
+
+
+def test_a_refusal_that_is_ones_own_effect() -> None:
+    """A write that lands late, and refuses its own repetition, is still one's own."""
+    world = World()
+    world.create()
+    held: list[object] = []
+
+    class Late(FailingTable):
+        def transact(self, writes: object) -> None:
+            if not held:
+                held.append(writes)
+                raise Unavailable("no answer yet")
+            if len(held) == 1:
+                held.append(writes)
+                self.table.transact(held[0])
+            super().transact(writes)
+
+    fence = Leases(Late(world.table), world.clock).acquire(SPACE, "formation", "mine", 60_000)
+
+    assert fence is not None
+    assert world.spaces.head(SPACE).epoch("formation") == fence.epoch == 1

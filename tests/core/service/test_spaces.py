@@ -205,3 +205,68 @@ def test_listing_spaces() -> None:
 
     assert world.spaces.ids(limit=2) == ["a", "a_1"]
     assert world.spaces.ids("a_1") == ["b", "c"]
+
+
+@pytest.mark.parametrize("read", ["deltas", "version", "time"])
+def test_a_hole_in_the_past_is_never_read_over(read: str) -> None:
+    """History with a missing commit is unavailable, whichever way it is asked for."""
+    world = World()
+    world.create()
+    for number in range(6):
+        world.note(f"note {number}")
+    at = world.spaces.deltas(SPACE, 3, 1)[0].at
+    world.spaces.load(SPACE)
+    world.table._set(space_pk(SPACE), delta_sk(4), None)
+
+    reads = {
+        "deltas": lambda: world.spaces.deltas(SPACE, 0, 10),
+        "version": lambda: world.spaces.load_at(SPACE, version=5),
+        "time": lambda: world.spaces.load_at(SPACE, time=at),
+    }
+
+    with pytest.raises(NoemaError) as failure:
+        reads[read]()
+
+    assert failure.value.code == "ServiceUnavailable"
+
+
+def test_a_reader_that_is_behind_its_own_cache_looks_again() -> None:
+    """A HEAD that was read before another thread caught up does not take the state back."""
+    world = World()
+    world.create()
+    world.note("one")
+    once = iter([True])
+
+    class Slow(FailingTable):
+        def get(self, pk: str, sk: str) -> object:
+            row = super().get(pk, sk)
+            if next(once, False):
+                world.note("two")
+                process.spaces.load(SPACE)  # another thread of the same process
+            return row
+
+    process = world.again(table=Slow(world.table))
+
+    assert process.names() == ["one", "two"]
+
+
+def test_a_base_that_is_replaced_while_it_is_opened() -> None:
+    """A reader whose manifest vanished looks at HEAD again and opens the next one."""
+    world = World()
+    world.create()
+    world.note("one")
+    world.upkeep.compact(SPACE, "first")
+    old = world.spaces.head(SPACE).base_key
+    once = iter([True])
+
+    class Slow(FailingObjects):
+        def get(self, key: str, first: int = 0, length: int | None = None) -> bytes | None:
+            if next(once, False):
+                world.note("two")
+                world.upkeep.compact(SPACE, "second")
+                world.objects.delete([old])
+            return super().get(key, first, length)
+
+    process = world.again(objects=Slow(world.objects))
+
+    assert process.names() == ["one", "two"]

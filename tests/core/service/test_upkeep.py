@@ -392,3 +392,29 @@ def test_reads_go_on_while_segments_are_replaced(monkeypatch: pytest.MonkeyPatch
 
     assert isinstance(state.tail.below.segments[0], Segment)
     assert len(dump(state)) == 12
+
+
+def test_garbage_of_a_deleted_space() -> None:
+    """Where a space was deleted, everything that a late writer left is garbage."""
+    world = grown()
+    world.erasures.delete_space(SPACE, "owner", owner="run")
+    world.objects.put(f"{SPACE}/d/000000000099-late", b"late")
+    world.clock.advance(2 * HOUR)
+
+    assert world.upkeep.collect_garbage(SPACE).removed == (f"{SPACE}/d/000000000099-late",)
+    assert keys(world) == []
+
+
+def test_more_manifests_than_a_page() -> None:
+    """However many manifests are retained, all of them are roots."""
+    world = World()
+    world.create()
+    for number in range(130):
+        world.note(f"note {number}")
+        world.upkeep.compact(SPACE, f"run {number}")
+    world.clock.advance(2 * HOUR)
+    removed = world.upkeep.collect_garbage(SPACE).removed
+
+    assert len(world.upkeep.manifests(SPACE, world.spaces.head(SPACE))) == 130
+    assert removed == ()
+    assert len(world.again().names(world.spaces.load_at(SPACE, version=3))) == 2

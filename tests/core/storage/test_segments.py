@@ -307,3 +307,37 @@ def test_a_manifest_stays_small() -> None:
 
     assert len(encode_manifest(manifest)) < 12_000
     assert decode_manifest(encode_manifest(manifest)) == manifest
+
+
+def test_answers_are_sequences(small: None) -> None:
+    """What a lookup gives can be counted, indexed from both ends, cut and turned around, like any sequence."""
+    shelf, elements = hundred(small)
+    concepts = [one.id for one in elements if one.id.startswith("C-")]
+    found = shelf.view.find("!concept")
+    shelf.fold([delta_of(2, [make(number, 0, "salt") for number in range(100)])])
+    said = shelf.view.word("salt")
+    pairs = list(said)
+
+    assert list(found) == concepts
+    assert (found[0], found[-1], found[3:6]) == (concepts[0], concepts[-1], concepts[3:6])
+    assert (said[0], said[-1], list(said[3:6])) == (pairs[0], pairs[-1], pairs[3:6])
+    assert len(said) == len(pairs)
+    for sequence in (found, said):
+        with pytest.raises(IndexError):
+            sequence[len(sequence)]
+        with pytest.raises(IndexError):
+            sequence[-len(sequence) - 1]
+
+
+def test_a_word_in_every_segment_takes_few_reads(small: None) -> None:
+    """The pieces of twenty segments are read together: indexes, then postings."""
+    shelf, _ = hundred(small)
+    shelf.fold([delta_of(2, [make(number, 0, "salt") for number in range(100)])])
+    before = shelf.objects.gets
+
+    found = shelf.view.word("salt")
+    lengths = [shelf.view.text_length(one) for one, _ in found]
+
+    assert len(found) > 40
+    assert all(lengths)
+    assert shelf.objects.gets - before == 3  # the filter, the indexes, the postings with the lengths
