@@ -37,7 +37,9 @@ def test_id_names_its_kind() -> None:
     assert kind_of(element_id("proposition", 5, 5, SALT)) == "proposition"
 
 
-@pytest.mark.parametrize("text", ["", "C-", "C-1", "Z-0000000100000001", "C-000000010000000I", "C-00000001000\n"])
+@pytest.mark.parametrize(
+    "text", ["", "C-", "C-1", "Z-0000000100000001", "C-000000010000000I", "C-00000001000\n"]
+)
 def test_other_texts_are_no_ids(text: str) -> None:
     """A text of another shape is not taken for an id."""
     assert not is_element_id(text)
