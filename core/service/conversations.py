@@ -16,6 +16,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Collection
 from typing import Final, get_args
 
 import msgspec
@@ -38,6 +39,7 @@ from core.storage.layout import (
     conversation_sk,
     counter_sk,
     due_sk,
+    following,
     idempotency_sk,
     space_pk,
 )
@@ -51,6 +53,7 @@ _TRIES: Final = 50  # of a submission among other submissions; each waits a rand
 _NOTE_TRIES: Final = 5
 _PAUSE_S: Final = 0.5
 _SIGNATURE: Final = 16
+CITES: Final = "cites"  # the attribute of a recall's row that names what its answer rests on
 _MAX_ID: Final = 2**63 - 1
 
 
@@ -381,6 +384,21 @@ class Conversations:
         raw = self._objects.get(key)
         body = None if raw is None else msgspec.json.decode(raw)
         return msgspec.structs.replace(record, body=body)
+
+
+def recalls_citing(table: Table, space_id: str, elements: Collection[str]) -> list[int]:
+    """The recalls on record whose answers rest on any of the elements: what forgetting them must remove too."""
+    wanted, found = frozenset(elements), []
+    first, last = conversation_sk("recall", 0), conversation_sk("recall", 10**16 - 1)
+    while True:
+        page = table.query(space_pk(space_id), first, last, limit=MAX_LIMIT)
+        for sk, row in page:
+            cites = row.get(CITES)
+            if isinstance(cites, str) and not wanted.isdisjoint(cites.split()):
+                found.append(conversation_number(sk))
+        if len(page) < MAX_LIMIT:
+            return found
+        first = following(page[-1][0])
 
 
 def _decoded(record: Record) -> Record:

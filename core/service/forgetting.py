@@ -3,7 +3,8 @@
 What lives here: what goes with an element, and the report for each one named. What must never live here: the
 erasing itself (`core.service.erasure`). A Proposition cannot stand without the Concepts it relates, nor an
 Assertion without its Proposition, so these go too; Evidence and Activities go only when named. Transcripts of
-conversations are not memory elements: they are erased where the caller names them.
+conversations are not memory elements: they are erased where the caller names them, and recalls whose answers
+rest on what is forgotten go with it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from core.model.elements import AnyElement, Concept, Proposition
 from core.model.ids import Kind, is_element_id, kind_of
 from core.model.literals import Ref
 from core.protocol.http_types import ForgetInput, ForgetReport, Forgotten
+from core.service.conversations import recalls_citing
 from core.service.erasure import MAX_IDS, Erasures
 from core.service.faults import reading
 from core.service.spaces import Spaces
@@ -67,7 +69,10 @@ class Forgetting:
                 sorted(closure),
                 caller.subject,
                 owner=owner,
-                conversations=[("formation", number) for number in conversations],
+                conversations=[
+                    *(("formation", number) for number in conversations),
+                    *(("recall", number) for number in recalls_citing(self._spaces.table, space_id, closure)),
+                ],
             )
             if not receipt.clean:
                 raise NoemaError(

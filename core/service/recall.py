@@ -27,7 +27,7 @@ from core.protocol import http_types as wire
 from core.search.bm25 import search
 from core.search.text import words
 from core.search.turns import NO_TURNS, Turns
-from core.service.conversations import Conversations
+from core.service.conversations import CITES, Conversations
 from core.service.spaces import Spaces
 from core.service.values import Caller
 from core.state.space import SpaceState
@@ -111,7 +111,8 @@ class Recall:
 
     def _note(self, caller: Caller, space_id: str, question: Question, found: Answer) -> int | None:
         """Keep the question and its answer as a conversation of the collection `recall`."""
-        row: Row = {"status": "completed", "answer": found.text}
+        cited = {name for line in found.cited for name in (line.entity, line.source) if name}
+        row: Row = {"status": "completed", "answer": found.text, CITES: " ".join(sorted(cited)) or None}
         if len(question.query) > _KEPT_QUERY:
             question = msgspec.structs.replace(question, query=question.query[:_KEPT_QUERY] + "…")
         return self._conversations.note(caller, space_id, "recall", msgspec.to_builtins(question), row)

@@ -11,7 +11,12 @@ from core.agents.offline.answers import NOTHING
 from core.errors import NoemaError
 from core.model.elements import Assertion, Evidence
 from core.protocol import http_types as wire
+from core.service.erasure import Erasures
+from core.service.erasure_scan import _plain
+from core.service.forgetting import Forgetting
 from core.service.recall import TurnOrders
+from core.service.upkeep import Upkeep
+from core.storage.layout import ALL_ROWS, space_pk
 from scripts.bench_recall import import_conversation
 from tests.doubles import FailingTable, Faults
 from tests.services import World
@@ -301,3 +306,31 @@ def test_the_kept_order_is_made_anew_after_an_erasure(world: World) -> None:
     assert len(orders.of(full).ids) > 1
     assert len(orders.of(small).ids) == 1
     assert orders.of(full).ids == tuple(full.ids("evidence"))
+
+
+def test_forgetting_takes_the_recalls_that_quoted_it() -> None:
+    """After forgetting a message and its transcript no byte of it is left, in no answer on record either."""
+    world = World()
+    world.create()
+    number = world.say("home", "The treasure lies under the quincunx.")
+    world.say("home", "I live in Berlin.", at="2026-05-02T10:00:00Z")
+    world.drain()
+    quoted = world.ask("Where is the treasure?")
+    other = world.ask("Where does Alice live?")
+    assert "quincunx" in quoted.answer
+    upkeep = Upkeep(world.spaces, world.leases, world.entropy)
+    wish = wire.ForgetInput(entities=[quoted.memories[0].entity], conversations=[number])
+    Forgetting(world.spaces, Erasures(world.spaces, upkeep, world.entropy)).forget(
+        world.caller, "home", wish, owner="me"
+    )
+
+    values = [
+        v for _, row in world.table.query(space_pk("home"), *ALL_ROWS, limit=10_000) for v in row.values()
+    ]
+    values += [world.objects.get(key) for key, _, _ in world.objects.list("home/")]
+    assert not any(b"quincunx" in piece for value in values for piece in _plain(value))
+    with pytest.raises(NoemaError):
+        world.conversations.get("home", "recall", quoted.conversation or 0)
+    assert world.conversations.get("home", "recall", other.conversation or 0).status == "completed"
+    assert world.ask("Where is the treasure?").found is False
+    assert "Berlin" in world.ask("Where does Alice live?").answer
