@@ -175,11 +175,12 @@ def _impact(work: Work, source: str, target: str) -> tuple[int, int]:
     """How many Propositions now resolve elsewhere, and how many of them meet one that is there already."""
     view = work.draft.view
     redirected = {*view.find(subject_key(source)), *view.find(object_key(Ref(source)))}
-    collisions = 0
+    redirects = collisions = 0
     for element_id in redirected:
         element = work.get(element_id)
         if isinstance(element, Proposition):
+            redirects += 1
             subject = target if element.subject == source else element.subject
             obj: Term = Ref(target) if element.object == Ref(source) else element.object
             collisions += bool(view.find(tuple_key(subject, element.predicate_ref, obj)))
-    return len(redirected), collisions
+    return redirects, collisions

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from core.authority import authorize
+from core.authority import authorize, visible
 from core.errors import NoemaError
 from core.language.ast_kml import Purge
 from core.language.plain import plain_value
@@ -86,12 +86,13 @@ def _check(work: Work, element_id: str) -> AnyElement:
 
 def _deny_if_referenced(work: Work, chosen: dict[str, None]) -> None:
     for element_id in chosen:
-        blocking = [found.id for found in _referrers(work, element_id) if found.id not in chosen]
-        if blocking:
+        blocking = [found for found in _referrers(work, element_id) if found.id not in chosen]
+        if blocking:  # what the caller may not see blocks too, and is neither named nor counted
+            shown = [found.id for found in blocking if visible(work.principal, found)]
             raise NoemaError(
                 "PurgeDenied",
-                f"{len(blocking)} elements still refer to the one to be erased",
-                details={"element": element_id, "referrers": blocking[:20], "count": len(blocking)},
+                "other elements still refer to the one to be erased",
+                details={"element": element_id, "referrers": shown[:20], "count": len(shown)},
             )
 
 
