@@ -58,6 +58,7 @@ class Coordinate(msgspec.Struct, frozen=True):
 class Limits(msgspec.Struct, frozen=True):
     """Bounds of one query; what passes them is refused, never cut silently (KIP Runtime, KQL design §245-250)."""
 
+    patterns: int = 128  # of one query, inline ones and inner blocks counted; and members of one match object
     rows_examined: int = 2_000_000
     solutions: int = 500_000
     page: int = 1_000  # rows of one answer; the rest is behind `next_cursor`

@@ -70,6 +70,7 @@ class Lowering:
         self.world = world
         self.env = world.env
         self.scope = Scope()
+        self._clauses = 0
         self.belief = belief  # whether BELIEF may stand here (FIND only, KIP §46)
 
     # --- blocks
@@ -93,6 +94,7 @@ class Lowering:
         virtual: list[Virtual] = []
         inner: dict[type, list[Block]] = {ast.OptionalBlock: [], ast.NotBlock: [], ast.UnionBlock: []}
         for clause in where:
+            self._count()
             if isinstance(clause, (ast.OptionalBlock, ast.NotBlock, ast.UnionBlock)):
                 inner[type(clause)].append(self._patterns(clause.where))
             elif isinstance(clause, (ast.BeliefPattern, ast.BeliefSlotPattern)):
@@ -182,7 +184,23 @@ class Lowering:
         sorts.add(sort)
         return Var(slot, name)
 
+    def _count(self) -> None:
+        """Bound what the planner orders and the solver nests."""
+        self._clauses += 1
+        self._check_size(self._clauses, "patterns and conditions")
+
+    def _check_size(self, size: int, what: str) -> None:
+        limit = self.world.context.limits.patterns
+        if size > limit:
+            raise NoemaError(
+                "ResourceExhausted",
+                f"a query has at most {limit} {what}",
+                hint="Ask in several queries, or join conditions with && and IN.",
+                details={"limit": limit},
+            )
+
     def _hidden(self, sort: str) -> Var:
+        self._count()
         slot = self.scope.fresh()
         self.scope.sorts[slot].add(sort)
         return Var(slot, None)
@@ -280,6 +298,7 @@ class Lowering:
         tests: list[Test] = []
         for member in match.members:
             self._member(kind, member.name, member.value, tests, out)
+        self._check_size(len(tests), "members in one match object")
         any_state = any(test.path == ("_system", "state") for test in tests)
         return Elements(var, kind, tuple(tests), any_state)
 

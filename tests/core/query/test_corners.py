@@ -216,3 +216,20 @@ def test_belief_joins_are_refused_or_dropped() -> None:
     assert b.rows("FIND(?x.kind) WHERE { ?x {} FILTER(?x._system.updated_tx == ?x._system.created_tx) }") == [
         "concept"
     ]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        " ".join(["?x {}"] * 129),
+        " ".join(["FILTER(true)"] * 129),
+        " ".join(['({name: "one"}, "knows", {name: "two"})'] * 50),
+        "?x {attributes: {" + ", ".join(f"a{i}: ?v{i}" for i in range(200)) + "}}",
+    ],
+)
+def test_size_of_a_query_is_bounded(brain: Brain, where: str) -> None:
+    """A query of very many patterns is refused before it is planned."""
+    with pytest.raises(NoemaError) as refused:
+        brain.rows(f"FIND(COUNT(?x)) WHERE {{ ?x {{}} {where} }}")
+
+    assert refused.value.code == "ResourceExhausted"
