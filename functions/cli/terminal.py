@@ -25,12 +25,21 @@ class Failure(Exception):  # noqa: N818 - the end of a command, not a bug
         message: what was wrong, for the person who typed the command.
         hint: what to do next.
         code: the service's error code, where the service said no.
+        answer: what there is to show nevertheless, for a person and for a program.
     """
 
-    def __init__(self, message: str, hint: str | None = None, *, code: str | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        hint: str | None = None,
+        *,
+        code: str | None = None,
+        answer: tuple[str, object] | None = None,
+    ) -> None:
         self.message = message
         self.hint = hint
         self.code = code
+        self.answer = answer
         super().__init__(message)
 
 
@@ -58,12 +67,16 @@ def json_option(command: Callable[..., Any]) -> Callable[..., None]:
 
 
 def _fail(failure: Failure, *, as_json: bool) -> NoReturn:
-    if as_json:
+    if as_json and failure.answer is not None:
+        click.echo(json.dumps(failure.answer[1], ensure_ascii=False, indent=2))
+    elif as_json:
         error = {"message": failure.message, "hint": failure.hint, "code": failure.code}
         click.echo(
             json.dumps({"error": {k: v for k, v in error.items() if v is not None}}, ensure_ascii=False)
         )
     else:
+        if failure.answer is not None and failure.answer[0]:
+            click.echo(failure.answer[0])
         click.echo(f"noema: {failure.message}", err=True)
         if failure.hint:
             click.echo(f"  {failure.hint}", err=True)

@@ -26,6 +26,7 @@ from functions.cli.terminal import Failure
 Json = Any  # a JSON value
 
 MAX_MESSAGES: Final = 100  # of one request; longer conversations go in parts, in order
+MAX_CHARACTERS: Final = 300_000  # of one request's messages: the service takes 100,000 tokens of four
 _SESSION: Final = re.compile(r"session_(\d+)\Z")
 _LOCOMO_TIME: Final = "%I:%M %p on %d %B, %Y"
 
@@ -154,11 +155,18 @@ def _plain(values: list[Json], name: str) -> Iterator[Session]:
 
 
 def _parts(session: Session) -> Iterator[Session]:
-    """A long conversation in parts that one request each can carry."""
-    messages = session.body["messages"]
-    if len(messages) <= MAX_MESSAGES:
+    """A long conversation in parts that one request each can carry; a message is never cut."""
+    parts: list[list[Json]] = [[]]
+    size = 0
+    for message in session.body["messages"]:
+        length = len(json.dumps(message, ensure_ascii=False))
+        if parts[-1] and (len(parts[-1]) == MAX_MESSAGES or size + length > MAX_CHARACTERS):
+            parts.append([])
+            size = 0
+        parts[-1].append(message)
+        size += length
+    if len(parts) == 1:
         yield session
         return
-    for number, first in enumerate(range(0, len(messages), MAX_MESSAGES), start=1):
-        part = {**session.body, "messages": messages[first : first + MAX_MESSAGES]}
-        yield Session(f"{session.label} part {number}", part)
+    for number, messages in enumerate(parts, start=1):
+        yield Session(f"{session.label} part {number}", {**session.body, "messages": messages})

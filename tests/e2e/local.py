@@ -15,7 +15,6 @@ from typing import IO, Any
 import httpx
 
 ROOT = Path(__file__).resolve().parents[2]
-START_S = 60.0
 FORM_S = 60.0
 
 

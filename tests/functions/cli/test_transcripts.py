@@ -5,7 +5,7 @@ import json
 import pytest
 
 from functions.cli.terminal import Failure
-from functions.cli.transcripts import MAX_MESSAGES, read
+from functions.cli.transcripts import MAX_CHARACTERS, MAX_MESSAGES, read
 
 LOCOMO = {
     "sample_id": "conv-1",
@@ -81,6 +81,18 @@ def test_a_long_conversation_goes_in_parts() -> None:
     assert [len(part.body["messages"]) for part in parts] == [MAX_MESSAGES, MAX_MESSAGES, 1]
     assert [m for part in parts for m in part.body["messages"]] == messages
     assert len({part.key for part in parts}) == 3
+
+
+def test_long_messages_go_in_parts_by_size() -> None:
+    """A part stays below what a request may carry; a message that is longer itself goes alone and whole."""
+    sizes = [MAX_CHARACTERS // 2, MAX_CHARACTERS // 3, MAX_CHARACTERS // 3, MAX_CHARACTERS * 2, 10]
+    messages = [{"role": "user", "content": "x" * size} for size in sizes]
+
+    parts = read(json.dumps(messages), "f")
+
+    assert [[len(m["content"]) for m in part.body["messages"]] for part in parts] == [
+        sizes[:2], sizes[2:3], sizes[3:4], sizes[4:],
+    ]  # fmt: skip
 
 
 def test_a_key_follows_the_content() -> None:
