@@ -75,4 +75,9 @@ COMMITMENTS: Final = re.compile(
     r"|owe[sd]?|supposed to|planned|plans?|have to do|need to do)\b",
     re.IGNORECASE,
 )
-FIRST_PERSON: Final = re.compile(r"\b(?:i|i'm|i've|me|my|mine|we|our|us)\b", re.IGNORECASE)
+# "Tell me about Bob" and "I wonder where Bob lives" are not about who asks.
+FIRST_PERSON: Final = re.compile(
+    r"(?<!tell )(?<!give )(?<!show )(?<!remind )"
+    r"\b(?:i|i'm|i've|me|my|mine|we|our|us)\b(?! (?:wonder|want to know|need to know|forgot)\b)",
+    re.IGNORECASE,
+)

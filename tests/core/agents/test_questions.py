@@ -167,3 +167,23 @@ def test_a_long_text_is_quoted_where_it_fits() -> None:
 def test_a_day_leads_to_what_was_said_on_it(memory: Memory, query: str, said: str) -> None:
     """A question that names a day gets that day's turns, whatever words they use."""
     assert ask(memory, query).cited[0].text == said
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "Tell me about Bob",
+        "Can you tell me where Bob lives?",
+        "I wonder where Bob lives",
+        "Remind me where Bob lives",
+    ],
+)
+def test_a_manner_of_asking_is_not_about_the_asker(query: str) -> None:
+    """Saying "Tell me" names nobody: only Bob is told of."""
+    memory = Memory()
+    memory.say("I live in Rome.", by="Bob")
+    memory.say("I live in Berlin.")
+
+    text = ask(memory, query, counterparty="Alice").text
+    assert "Bob lives in Rome" in text
+    assert "Alice lives" not in text
