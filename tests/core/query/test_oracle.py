@@ -107,13 +107,22 @@ condition = st.one_of(
 filters = condition.map(lambda c: f"FILTER({c})")
 
 
-def blocks(depth: int) -> Any:
+@st.composite
+def blocks(draw: st.DrawFn, depth: int) -> list[str]:
+    """The clauses of a random block, with blocks inside it so deep."""
+    return draw(_BLOCKS[depth])
+
+
+def _blocks(depth: int) -> Any:
     inner = [positive, positive, filters]
     if depth:
-        nested = blocks(depth - 1)
+        nested = _blocks(depth - 1)
         for keyword in ("NOT", "OPTIONAL", "UNION"):
             inner.append(nested.map(lambda clauses, k=keyword: f"{k} {{ {' '.join(clauses)} }}"))
     return st.lists(st.one_of(*inner), min_size=1, max_size=4)
+
+
+_BLOCKS = [_blocks(depth) for depth in range(3)]
 
 
 def answer(brain: Brain, clauses: list[str]) -> list[str]:
