@@ -48,7 +48,7 @@ class Function:
         self._timeout_s = timeout_s
         self._env = env or {}
         self._code = code
-        self._events: Queue[tuple[str, bytes, int]] = Queue()
+        self._events: Queue[tuple[str, bytes]] = Queue()
         self._answers: Queue[tuple[str, str, bytes]] = Queue()
         self._asked = threading.Event()  # the process is up and waits for an event
         self._process: subprocess.Popen[bytes] | None = None
@@ -80,17 +80,16 @@ class Function:
             self._start()
         self._serial += 1
         request_id = f"00000000-0000-4000-8000-{self._serial:012d}"
-        deadline_ms = int(time.time() * 1000 + self._timeout_s * 1000)  # noqa: TID251 - the platform's own clock
-        self._events.put((request_id, json.dumps(event).encode(), deadline_ms))
-        result, error = self._wait(request_id, self._timeout_s + (INIT_S if cold else 0))
+        self._events.put((request_id, json.dumps(event).encode()))
+        result, error = self._wait(request_id)
         return Invocation(result, error, (time.perf_counter() - began) * 1000, cold)
 
-    def _wait(self, request_id: str, timeout_s: float) -> tuple[Any, dict[str, Any] | None]:
+    def _wait(self, request_id: str) -> tuple[Any, dict[str, Any] | None]:
         if not self._asked.wait(INIT_S):
             self._end()
             return None, {"errorType": "Runtime.ExitError", "errorMessage": "the process did not start"}
         try:
-            what, about, body = self._answers.get(timeout=min(timeout_s, self._timeout_s))
+            what, about, body = self._answers.get(timeout=self._timeout_s)
         except Empty:
             self._end()
             return None, {
@@ -137,9 +136,10 @@ class Function:
     # --- what the process asks for
 
     def next_event(self) -> tuple[str, bytes, int]:
-        """Blocks until there is one."""
+        """The next event with its deadline (Unix ms), which begins now; blocks until there is one."""
         self._asked.set()
-        return self._events.get()
+        request_id, body = self._events.get()
+        return request_id, body, int((time.time() + self._timeout_s) * 1000)  # noqa: TID251 - the platform's clock
 
     def answer(self, what: str, request_id: str, body: bytes) -> None:
         """The handler's result, its error, or that it could not be loaded."""

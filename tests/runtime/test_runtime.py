@@ -12,7 +12,14 @@ from functions.local.events import http_event
 from functions.minting import generate_key, mint
 from tests.runtime.emulator import ROOT, Function
 
-FUNCTIONS = ("reads", "writes", "management", "worker", "tick")
+# Each function, and the services that its first event builds.
+FUNCTIONS = {
+    "reads": ("recall", "admin"),
+    "writes": ("conversations",),
+    "management": ("admin", "tokens"),
+    "worker": ("formation", "caretaking"),
+    "tick": ("formation", "caretaking"),
+}
 HANDLERS = "tests.runtime.handlers"
 
 
@@ -63,12 +70,12 @@ def test_an_exception_is_an_error_of_that_invocation_alone() -> None:
 
 def test_a_function_out_of_time_is_ended_and_started_again() -> None:
     """An invocation over its timeout is an error; the next one runs in a new process."""
-    with Function(f"{HANDLERS}.sleeps", timeout_s=1.0) as function:
+    with Function(f"{HANDLERS}.sleeps", timeout_s=3.0) as function:
         before = function.invoke({})
         late = function.invoke({"sleep": 30})
         after = function.invoke({})
 
-        assert 0 < before.result["left"] <= 1000
+        assert 0 < before.result["left"] <= 3000
         assert late.error is not None
         assert late.error["errorType"] == "Sandbox.Timedout"
         assert after.cold
@@ -130,18 +137,19 @@ def cpu():
 before = cpu()
 import functions.{name}
 imported = cpu()
-if {ready}:
-    from functions.bootstrap import services
-    services().table._clients.dynamodb
+from functions.bootstrap import services
+services().table._clients.dynamodb
+for each in {needs}:
+    getattr(services(), each)
 ready = cpu()
 print(round((imported - before) * 1000), round((ready - before) * 1000), *sorted(sys.modules))
 """
-READS_BUDGET_MS = 400  # design: the imports of the read path
+READS_BUDGET_MS = 400  # of CPU: imports, services and the DynamoDB client
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_function_starts_within_its_budget(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Imports stay lean: no numpy, no S3, no web client; and importing the read path takes at most 400 ms.
+    """Imports stay lean: no numpy, no S3, no web client; and the read path is ready in at most 400 ms.
 
     Measured in CPU time, the best of five, so that a busy machine does not decide.
     """
@@ -151,9 +159,9 @@ def test_a_function_starts_within_its_budget(name: str, capsys: pytest.CaptureFi
     loaded = set(runs[0][2:])
 
     assert not {"numpy", "httpx", "click", "waitress", "cryptography", "moto"} & loaded
-    assert name != "reads" or imported <= READS_BUDGET_MS
+    assert name != "reads" or ready <= READS_BUDGET_MS
     with capsys.disabled():
-        print(f"\n  {name}: import {imported} ms, ready with a DynamoDB client {ready} ms (CPU, best of 5)")
+        print(f"\n  {name}: import {imported} ms, ready for its first event {ready} ms (CPU, best of 5)")
 
 
 def _imports(name: str) -> list[str]:
@@ -165,7 +173,7 @@ def _imports(name: str) -> list[str]:
         "NOEMA_QUEUE_URL": "q",
         "AWS_DEFAULT_REGION": "us-east-1",
     }
-    code = IMPORTS.format(name=name, ready=True)
+    code = IMPORTS.format(name=name, needs=FUNCTIONS[name])
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
