@@ -73,6 +73,11 @@ def _projection(node: ast_kql.Projection) -> str:
     return format_term(node)
 
 
+def column_names(find: ast_kql.Find) -> list[str]:
+    """What each column of an answer holds, as KQL writes it: `?p.name`, `COUNT(?p)`."""
+    return [_projection(item) for item in find.projections]
+
+
 # --- KML --------------------------------------------------------------------------------------------------
 
 

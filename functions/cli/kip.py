@@ -220,6 +220,6 @@ def _cases(file: Path) -> list[Case]:
 
     try:
         return list(run_fixture(json.loads(file.read_text("utf-8"))))
-    except (ValueError, KeyError, TypeError, NoemaError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, NoemaError) as error:
         problem = f"{type(error).__name__}: {error}"
         raise Failure(f"{file} is not a fixture that can be run ({problem})") from error

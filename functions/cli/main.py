@@ -23,7 +23,7 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "keygen": ("functions.cli.keys", "keygen", "Make a signing key."),
     "token": ("functions.cli.keys", "token", "Mint an access token (a CWT)."),
     "doctor": ("functions.cli.doctor", "doctor", "Check this installation and say what to do."),
-    "kip": ("functions.cli.kip", "kip", "Tools for the KIP 2.0 language."),
+    "kip": ("functions.cli.kip", "kip", "Run KIP 2.0 commands; tools for the language."),
 }
 
 
