@@ -116,14 +116,14 @@ def _predicates(values: Sequence[Any]) -> Iterable[str]:
 
 
 def _all_kinds(world: World) -> int:
-    return sum(world.view.count(kind_key(kind)) for kind in KINDS)
+    return sum(world.count(kind_key(kind)) for kind in KINDS)
 
 
 def count_of(world: World, pattern: Raw, index: Index, parts: Sequence[Term | str]) -> int:
     """About how many candidates constant parts give; never too few."""
     if isinstance(pattern, Walk) and index == "kind":
         return _all_kinds(world)
-    return sum(world.view.count(key) for key in keys_of(pattern, index, parts))
+    return sum(world.count(key) for key in keys_of(pattern, index, parts))
 
 
 def candidates(world: World, pattern: Raw, access: Access) -> Callable[[Row], Sequence[str]]:

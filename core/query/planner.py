@@ -138,7 +138,7 @@ def best_access(world: World, pattern: Raw, bound: set[int]) -> Access:
         expected = _expected(world, pattern, index, parts)
         if best is None or expected < best.expected:
             best = Access(index, parts, expected)
-    assert best is not None  # every pattern can be found by its kind
+    assert best is not None  # every pattern can be found in some way
     return best
 
 
@@ -171,26 +171,37 @@ def _is_known(term: Term | Want | None, bound: set[int]) -> bool:
     return isinstance(term, (Ref, Literal))
 
 
+# Each of these yields only ways that no other one includes: what stands under a subject and a predicate stands
+# under the subject too, and everything is of a kind.
+
+
 def _element_ways(pattern: Elements, bound: set[int]) -> Ways:
     if pattern.var.slot in bound:
         yield "bound", (pattern.var,)
+        return
     known = {test.path: test for test in pattern.tests if _is_known(test.want, bound)}
-    kind_ref = known.get(("schema_ref",))
-    key = known.get(("key",))
-    if kind_ref is not None and key is not None:
-        yield "type+key", (_term(kind_ref), _term(key))
+    if ("id",) in known:
+        yield "id", (_term(known["id",]),)
+        return
+    if ("schema_ref",) in known and ("key",) in known:
+        yield "type+key", (_term(known["schema_ref",]), _term(known["key",]))
+        return
+    scan = True
     for path, test in known.items():
         index = _FIELD_INDEX.get(path[0] if len(path) == 1 else ".".join(path))
         if index is not None and not _wants_nothing(test) and (index != "state" or _leaves_active(test)):
+            scan = False
             yield index, (_term(test),)
     for test in pattern.tests:
         if test.path[0] == "facets" and len(test.path) > 1 and not _wants_nothing(test):
+            scan = False
             yield "facet", (test.path[1],)
-    yield "kind", ()
+    if scan:
+        yield "kind", ()
 
 
 _FIELD_INDEX: Final[dict[str, Index]] = {
-    "id": "id", "key": "key", "name": "name", "aliases": "name", "canonical_id": "canonical_id",
+    "key": "key", "name": "name", "aliases": "name", "canonical_id": "canonical_id",
     "client_key": "client_key", "schema_ref": "type", "proposition": "proposition", "asserted_by": "asserted_by",
     "mode": "class", "evidence_class": "class", "activity_class": "class", "_system.state": "state",
     "evidence": "referrers", "context_refs": "referrers", "source": "referrers", "generated_by": "referrers",
@@ -217,6 +228,7 @@ def _leaves_active(test: Test) -> bool:
 def _tuple_ways(pattern: Tuples, bound: set[int]) -> Ways:
     if pattern.var is not None and pattern.var.slot in bound:
         yield "bound", (pattern.var,)
+        return
     subject = (pattern.subject,) if _is_known(pattern.subject, bound) else ()
     obj = (pattern.object,) if _is_known(pattern.object, bound) else ()
     predicates: tuple[Term | str, ...] = ()
@@ -226,33 +238,32 @@ def _tuple_ways(pattern: Tuples, bound: set[int]) -> Ways:
         predicates = (pattern.predicates,)
     if subject and obj and predicates:
         yield "tuple", (*subject, *obj, *predicates)
-    if subject and predicates:
-        yield "subject+predicate", (*subject, *predicates)
-    if obj and predicates:
-        yield "object+predicate", (*obj, *predicates)
+        return
     if subject:
-        yield "subject", subject
+        yield ("subject+predicate" if predicates else "subject"), (*subject, *predicates)
     if obj:
-        yield "object", obj
-    if predicates:
-        yield "predicate", predicates
-    yield "kind", ()
+        yield ("object+predicate" if predicates else "object"), (*obj, *predicates)
+    if not subject and not obj:
+        yield ("predicate" if predicates else "kind"), predicates
 
 
 def _edge_ways(pattern: Edges, bound: set[int]) -> Ways:
     if pattern.var is not None and pattern.var.slot in bound:
         yield "bound", (pattern.var,)
-    if _is_known(pattern.source, bound):
+        return
+    source, target = _is_known(pattern.source, bound), _is_known(pattern.target, bound)
+    if source:
         yield "source", (pattern.source,)
-    if _is_known(pattern.target, bound):
+    if target:
         yield "target", (pattern.target,)
-    yield "kind", ()
+    if not source and not target:
+        yield "kind", ()
 
 
 def _walk_ways(pattern: Walk, bound: set[int]) -> Ways:
     if _is_known(pattern.subject, bound) or _is_known(pattern.object, bound):
         yield "path", ()
-    if any(hop.minimum == 0 for hop in pattern.hops):
+    elif any(hop.minimum == 0 for hop in pattern.hops):
         yield "kind", ()
     else:
         yield "predicate", tuple(hop.predicate for hop in pattern.hops)

@@ -35,6 +35,7 @@ class World:
         self._left = context.limits.rows_examined
         self._until_check = 1
         self._read: dict[str, AnyElement] = {}
+        self._counts: dict[str, int] = {}
         self._merges: bool | None = None
 
     # --- what exists for the caller
@@ -64,6 +65,13 @@ class World:
         found = self.view.find(key)
         self.spend(len(found))
         return found
+
+    def count(self, key: str) -> int:
+        """About how many ids stand under an index key, never too few; looked up once in a query."""
+        known = self._counts.get(key)
+        if known is None:
+            known = self._counts[key] = self.view.count(key)
+        return known
 
     def each(self, ids: Sequence[str]) -> Iterable[str]:
         """Candidates one by one; those never looked at cost nothing."""
