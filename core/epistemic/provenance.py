@@ -88,8 +88,13 @@ class Roots:
             elif element is not assertion:
                 gaps = gaps or element.system.state == "purged"
                 roots.append(self._root(element, assertion))
-        if not resting:
-            roots.append(self._testimony(assertion))  # nothing stands behind it but who says it
+        if not resting:  # nothing stands behind it but who says it
+            inferred = assertion.mode == "inferred"
+            if not (
+                inferred and assertion.id in self.upstream(assertion)
+            ):  # its own premise: the smallest circle
+                roots.append(self._testimony(assertion))
+            gaps = gaps or inferred  # an inference that does not say from what
         return Provenance(tuple(roots), len(order) - 1, gaps, corrected)
 
     def upstream(self, element: AnyElement) -> tuple[str, ...]:
@@ -138,15 +143,16 @@ class Roots:
 
     def _process_trust(self, activity: Activity) -> tuple[tuple[TrustScope, str], ...]:
         found: list[tuple[TrustScope, str]] = [("tool", activity.id), ("tool", activity.activity_class)]
-        found += [("actor", self.sight.canonical(actor)) for actor in activity.associated_actors]
+        for actor in activity.associated_actors:
+            found += named(self.sight, "actor", actor)
         return tuple(found)
 
     def _evidence_root(self, evidence: Evidence, assertion: Assertion) -> Root:
         sources = tuple(dict.fromkeys(self.sight.canonical(source) for source in evidence.source))
         keys = [f"evidence:{evidence.id}", *(f"source:{source}" for source in sources)]
         trust: list[tuple[TrustScope, str]] = [("source", evidence.id)]
-        for source in sources:
-            trust += [("source", source), ("actor", source)]
+        for source in evidence.source:
+            trust += (*named(self.sight, "source", source), *named(self.sight, "actor", source))
         if not sources and (assertion.mode == "stated" or evidence.evidence_class in _STATEMENTS):
             keys.append(f"source:{self.sight.canonical(assertion.asserted_by)}")
         if evidence.evidence_class in _ARTIFACTS:
@@ -160,7 +166,7 @@ class Roots:
 
     def _testimony(self, assertion: Assertion) -> Root:
         actor = self.sight.canonical(assertion.asserted_by)
-        root = Root(assertion.id, (f"source:{actor}",), (("actor", actor),))
+        root = Root(assertion.id, (f"source:{actor}",), named(self.sight, "actor", assertion.asserted_by))
         return self._with_import(root, assertion)
 
     @staticmethod
@@ -169,6 +175,12 @@ class Roots:
         if imported is None:
             return root
         return Root(root.element, (*root.keys, f"import:{imported}"), (*root.trust, ("import", imported)))
+
+
+def named(sight: Sight, scope: TrustScope, element_id: str) -> tuple[tuple[TrustScope, str], ...]:
+    """An element as a subject of trust: under the id it is referred to by, and under what a merge made of it."""
+    survivor = sight.canonical(element_id)
+    return ((scope, element_id),) if survivor == element_id else ((scope, element_id), (scope, survivor))
 
 
 def _carries(element_id: str) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 
 from core.epistemic.case import Case, Doubt, Group, Judged, Material, Reason, Session, Side, Status
 from core.epistemic.policy import DISCOUNT
-from core.epistemic.provenance import Provenance, Root
+from core.epistemic.provenance import Provenance, Root, named
 from core.epistemic.sight import Request, canonical_term_key
 from core.epistemic.trust import TrustClass, TrustScope, best
 from core.model.elements import Assertion, Proposition
@@ -160,7 +160,7 @@ def trust_of(session: Session, assertion: Assertion, provenance: Provenance) -> 
         return session.request.trust.default
     origin = assertion.system.origin
     reporter: list[tuple[TrustScope, str]] = [
-        ("actor", session.sight.canonical(assertion.asserted_by)),
+        *named(session.sight, "actor", assertion.asserted_by),
         ("origin", origin.principal),
         ("channel", origin.channel),
     ]

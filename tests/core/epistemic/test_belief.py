@@ -372,6 +372,43 @@ def test_epi_018_circles_are_worth_nothing(minds: Minds, mode: str) -> None:
             assert "circular provenance" in belief["explanation"]["warnings"][0]
 
 
+def test_smallest_circles(minds: Minds) -> None:
+    """Evidence made from itself and an inference from itself are nothing; a statement that was reviewed stays one."""
+    loop = minds.evidence("derived_result", "x")
+    minds.activity("inference", [loop], [loop])
+    own = minds.claim(minds.fact, minds.bob, mode="inferred")
+    minds.activity("inference", [own], [own])
+    minds.claim(minds.fact, minds.carol, loop, mode="observed")
+    other = minds.says(minds.bob, "prefers", minds.dark)
+    said = minds.claim(other, minds.bob)
+    minds.activity("human_review", [said], [said])
+
+    assert minds.belief()["status"] == "insufficient"
+    assert minds.belief(other)["status"] == "accepted"
+
+
+def test_inference_from_nothing_said_is_a_gap(minds: Minds) -> None:
+    """KIP §26.6: an inference should say from what; one that does not counts as its actor's word."""
+    minds.claim(minds.fact, minds.bob, mode="inferred")
+    belief = minds.belief()
+
+    assert belief["status"] == "accepted"
+    assert belief["uncertainty"]["reasons"] == ["missing_provenance", "derived_only"]
+
+
+def test_trust_follows_a_merge(minds: Minds) -> None:
+    """Trust in either identity holds for what was said under the alias."""
+    robert = minds.concept("Person", "Robert")
+    minds.claim(minds.fact, minds.bob)
+    minds.merge(minds.bob, robert)
+
+    for known in (minds.bob, robert):
+        minds.options["trust"] = TrustState((TrustRecord("actor", known.id, "trusted"),))
+        assert minds.belief()["status"] == "accepted"
+    minds.options["trust"] = TrustState()
+    assert minds.belief()["status"] == "uncertain"
+
+
 def test_circle_with_a_root_is_worth_the_root(minds: Minds) -> None:
     """What stands outside a circle carries it, once."""
     root = minds.evidence("observation", "seen", minds.carol)
