@@ -14,7 +14,6 @@ for such a caller the index's size, which hidden texts are part of, is replaced 
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Iterator
 from typing import Final
 
@@ -30,7 +29,6 @@ from core.search.text import texts_of, words
 RANKING: Final = "noema-bm25-1"
 _NEUTRAL: Final = Basis(documents=1_000_000, average=12.0)  # for callers from whom something is hidden
 _TEXTS: Final = frozenset({"concept", "evidence", "activity"})  # kinds with words of their own
-_FIRST: Final = 64  # hits sorted before the rest: most answers need no more
 
 
 class Probe(msgspec.Struct, frozen=True):
@@ -59,15 +57,13 @@ class Grounding:
         self.cut = False
         open_to_all = world.open and world.context.hidden_fields is None
         basis = basis_of(world.view) if open_to_all else _NEUTRAL
-        wanted = probe.kinds & _TEXTS
-        statements = probe.kinds - _TEXTS
-        read: frozenset[Kind] = wanted | {"concept", "proposition"} if statements else wanted
-        self._letters = "".join(LETTER[kind] for kind in sorted(wanted))
+        self._letters = "".join(LETTER[kind] for kind in sorted(probe.kinds & _TEXTS))
+        lending = "CP" if probe.kinds - _TEXTS else ""  # what statements take their words from
         self._scores = score(
             world.view,
             probe.terms,
             basis,
-            letters="".join(LETTER[kind] for kind in read),
+            letters=self._letters + lending,
             admits=None if open_to_all else self._admits,
         )
 
@@ -77,7 +73,7 @@ class Grounding:
         if best == 0:
             return
         seen: set[str] = set()
-        for element_id, earned in _ranked(self._earned()):
+        for element_id, earned in self._scores.ranked(self._letters, self._statements()):
             share = earned / best
             if share < threshold:
                 return
@@ -86,15 +82,10 @@ class Grounding:
                 seen.add(hit.element.id)
                 yield hit
 
-    def _earned(self) -> dict[str, float]:
-        """What every candidate of a wanted kind earned."""
-        by_id = self._scores.by_id
-        earned = {found: value for found, value in by_id.items() if found[0] in self._letters}
-        if self.probe.kinds - _TEXTS:
-            earned.update(self._statements())
-        return earned
-
     def _statements(self) -> dict[str, float]:
+        """What every candidate among the statements earned."""
+        if not self.probe.kinds - _TEXTS:
+            return {}
         statements = Statements(self.world, self._scores, self.probe.predicate_ref)
         out: dict[str, float] = {}
         propositions = statements.propositions()
@@ -131,17 +122,6 @@ class Grounding:
         if not hidden:
             return True
         return any(term in words(text) for _, text in visible_texts(element, hidden))
-
-
-def _ranked(earned: dict[str, float]) -> Iterator[tuple[str, float]]:
-    """Candidates, best first; the first few without sorting them all."""
-    floor = heapq.nlargest(_FIRST, earned.values())[-1] if len(earned) > _FIRST else 0.0
-    yield from sorted(((found, value) for found, value in earned.items() if value >= floor), key=_by_score)
-    yield from sorted(((found, value) for found, value in earned.items() if value < floor), key=_by_score)
-
-
-def _by_score(item: tuple[str, float]) -> tuple[float, str]:
-    return -item[1], item[0][2:]
 
 
 def visible_texts(element: AnyElement, hidden: frozenset[str] | None) -> list[tuple[str, str]]:

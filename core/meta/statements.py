@@ -112,17 +112,16 @@ class Statements:
 
     def _best(self, scores: Scores, letter: str, most: int) -> list[str]:
         """The elements of a kind whose own text fits best."""
-        found = [(earned, element) for element, earned in scores.by_id.items() if element[0] == letter]
+        found = [(bound, element) for element, bound in scores.bounds.items() if element[0] == letter]
         self.cut = self.cut or len(found) > most
         return [element for _, element in heapq.nlargest(most, found)]
 
     def _taken(self, keys: Iterator[str], first: list[str]) -> Iterator[str]:
         """Distinct candidates as far as the bound allows: those given, then those of the shortest lists."""
-        view = self.world.view
         taken: set[str] = set()
-        lists = [(view.count(key), key) for key in dict.fromkeys(keys)]
-        for size, key in [(0, None), *sorted(lists)]:
-            for found in first if key is None else reversed(view.find(key)) if size else ():
+        lists = sorted((self.world.view.find(key) for key in dict.fromkeys(keys)), key=len)
+        for ids in (first, *map(reversed, lists)):
+            for found in ids:
                 if found in taken:
                     continue
                 if len(taken) == MAX_STATEMENTS:

@@ -7,14 +7,16 @@ belief.
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
 K1: Final = 1.2  # how soon another occurrence of a term stops counting
 B: Final = 0.75  # how far long texts are held back
+_FLOOR: Final = K1 * (1 - B)  # what holds a text back that has no length at all
 
 
 class TextStats(Protocol):
@@ -90,16 +92,62 @@ class Basis(msgspec.Struct, frozen=True):
     average: float
 
 
-class Scores(msgspec.Struct, frozen=True):
-    """`by_id`: what each text earned; `weights`: what each term of the query is worth, most telling first."""
+class Scores:
+    """What the texts of a query's terms may earn, before any length is looked up.
 
-    by_id: dict[str, float]
-    weights: dict[str, float]
+    weights: what each term of the query is worth, most telling first. bounds: for each text, more than it earns.
+    """
+
+    def __init__(self, postings: Postings, basis: Basis) -> None:
+        self.weights: dict[str, float] = {}
+        self.bounds: dict[str, float] = {}
+        self._postings = postings
+        self._slope = K1 * B / max(basis.average, 1.0)
+        self._found: list[
+            tuple[float, dict[str, int]]
+        ] = []  # the most a term earns, and how often texts have it
+
+    def add(self, term: str, idf: float, found: Sequence[tuple[str, int]], letters: str) -> None:
+        """Account for a term and the texts of some kinds that have it."""
+        self.weights[term] = idf
+        top = idf * (K1 + 1)
+        bounds = self.bounds
+        for element, times in found:
+            if element[0] in letters:
+                bounds[element] = bounds.get(element, 0.0) + top * times / (times + _FLOOR)
+        self._found.append((top, dict(found)))
 
     @property
     def best_possible(self) -> float:
         """More than any text can earn: every term, told over and over in a text without other words."""
         return sum(self.weights.values()) * (K1 + 1)
+
+    def earned(self, element: str) -> float:
+        """What a text earns: BM25 over its length."""
+        held_back = _FLOOR + self._slope * self._postings.text_length(element)
+        total = 0.0
+        for top, found in self._found:
+            times = found.get(element)
+            if times is not None:
+                total += top * times / (times + held_back)
+        return total
+
+    def ranked(self, letters: str, others: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+        """Texts of some kinds and others that have a score already, best first; ties in order of creation.
+
+        Lengths are looked up only as far as the ranking is read: a text is weighed once no text that is not can
+        pass it. So the first few of many cost little.
+        """
+        unweighed = [(-bound, element) for element, bound in self.bounds.items() if element[0] in letters]
+        heapq.heapify(unweighed)
+        weighed = [(-earned, element[2:], element) for element, earned in others.items()]
+        heapq.heapify(weighed)
+        while unweighed or weighed:
+            while unweighed and (not weighed or unweighed[0][0] <= weighed[0][0]):
+                _, element = heapq.heappop(unweighed)
+                heapq.heappush(weighed, (-self.earned(element), element[2:], element))
+            score_, _, element = heapq.heappop(weighed)
+            yield element, -score_
 
 
 def basis_of(postings: Postings) -> Basis:
@@ -116,29 +164,22 @@ def score(
     letters: str,
     admits: Callable[[str, str], bool] | None = None,
 ) -> Scores:
-    """What every text of some kinds earns; nothing is sorted and nothing cut off.
+    """The texts that have a term of the query, ready to be ranked.
 
     Args:
         postings: the text index.
         terms: the query's.
         basis: what weights are reckoned against. It must not depend on texts that the caller may not see.
-        letters: of the kinds whose texts are scored; texts of all kinds count towards a term's frequency.
+        letters: of the kinds whose texts may be ranked; texts of all kinds count towards a term's frequency.
         admits: whether an element counts as having a term, for the caller; None: whenever it has it.
     """
-    earned: dict[str, float] = {}
-    weights: dict[str, float] = {}
-    average = max(basis.average, 1.0)
-    floor, slope, most = K1 * (1 - B), K1 * B / average, K1 + 1
-    length_of = postings.text_length
+    found: list[tuple[float, str, list[tuple[str, int]]]] = []
     for term in dict.fromkeys(terms):
-        found = postings.word(term)
+        having = list(postings.word(term))
         if admits is not None:
-            found = [pair for pair in found if admits(pair[0], term)]
-        idf = weights[term] = inverse_frequency(basis.documents, len(found))
-        top = idf * most
-        for element, times in found:
-            if element[0] in letters:
-                gain = top * times / (times + floor + slope * length_of(element))
-                earned[element] = earned.get(element, 0.0) + gain
-    order = sorted(weights.items(), key=lambda item: -item[1])
-    return Scores(earned, dict(order))
+            having = [pair for pair in having if admits(pair[0], term)]
+        found.append((inverse_frequency(basis.documents, len(having)), term, having))
+    scores = Scores(postings, basis)
+    for idf, term, having in sorted(found, key=lambda item: -item[0]):
+        scores.add(term, idf, having, letters)
+    return scores

@@ -9,29 +9,57 @@ from tests.core.search.test_turns import build
 SYSTEM = System(1, 0, 0, "tx", "tx", Origin("t", "t"))
 
 
-def test_scores_are_those_of_search() -> None:
-    """Unsorted scores over all kinds are exactly what `search` sorts."""
-    _, postings = build(["red apple", "green apple tree", "red tree red"])
-    scores = score(postings, ["red", "tree"], basis_of(postings), letters="CPAEX")
+def test_the_ranking_is_that_of_search() -> None:
+    """Read lazily, over all kinds, the ranking is exactly what `search` sorts, and bounds are never passed."""
+    texts = [
+        " ".join(["red"] * (i % 4) + ["tree"] * (i % 3) + ["leaf"] * (i % 7)) or "bare" for i in range(60)
+    ]
+    _, postings = build(texts)
+    scores = score(postings, ["red", "tree", "none"], basis_of(postings), letters="CPAEX")
+    ranked = list(scores.ranked("CPAEX", {}))
 
-    assert {hit.id: round(hit.score, 9) for hit in search(postings, ["red", "tree"], lambda _: True)} == {
-        found: round(earned, 9) for found, earned in scores.by_id.items()
-    }
-    assert all(earned < scores.best_possible for earned in scores.by_id.values())
+    expected = search(postings, ["red", "tree", "none"], lambda _: True)
+    assert [found for found, _ in ranked] == [hit.id for hit in expected]
+    assert [round(earned, 9) for _, earned in ranked] == [round(hit.score, 9) for hit in expected]
+    assert all(earned <= scores.bounds[found] < scores.best_possible for found, earned in ranked)
+
+
+def test_lengths_are_looked_up_as_far_as_the_ranking_is_read() -> None:
+    """The first of many hits is found without weighing all of them."""
+    _, postings = build(["red tree"] + ["red " + "leaf " * (i % 9) for i in range(400)])
+    asked = []
+    length = postings.text_length
+    postings.text_length = lambda element: asked.append(element) or length(element)
+
+    first, _ = next(score(postings, ["tree", "red"], basis_of(postings), letters="CPAEX").ranked("E", {}))
+
+    assert first == next(iter(postings.texts))
+    assert len(asked) < 10
+
+
+def test_others_are_ranked_among_the_texts() -> None:
+    """Elements with a score of their own take their place; kinds that are not wanted do not appear."""
+    _, postings = build(["red apple", "red tree", "blue"])
+    scores = score(postings, ["red"], basis_of(postings), letters="CPAEX")
+    (best, top), *_ = scores.ranked("E", {})
+
+    assert [found for found, _ in scores.ranked("E", {"P-1": top / 2, "P-0": top / 2, "P-9": top * 2})][
+        ::4
+    ] == ["P-9", "P-1"]
+    assert list(scores.ranked("C", {"P-1": 0.5})) == [("P-1", 0.5)]
+    assert best.startswith("E-")
 
 
 def test_what_is_not_admitted_does_not_count() -> None:
     """An element that is not admitted earns nothing and does not make a word more common."""
     _, postings = build(["red apple", "red tree", "blue"])
     basis = basis_of(postings)
-    (first, *_) = score(postings, ["red"], basis, letters="CPAEX").by_id
-
     whole = score(postings, ["red"], basis, letters="CPAEX")
-    partial = score(postings, ["red"], basis, letters="CPAEX", admits=lambda element, _: element != first)
+    first = next(iter(whole.bounds))
+    partial = score(postings, ["red"], basis, letters="E", admits=lambda element, _: element != first)
 
-    assert first not in partial.by_id
+    assert first not in partial.bounds
     assert partial.weights["red"] > whole.weights["red"]
-    assert score(postings, ["red"], basis, letters="").by_id == {}
 
 
 def test_the_first_match_is_a_place_in_the_text() -> None:
