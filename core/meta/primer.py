@@ -45,19 +45,21 @@ INVARIANTS: Final = (
 )
 
 _WORKFLOW: Final = (
-    'SEARCH CONCEPT "words" finds exact ids',
-    'FIND(?x.name) WHERE { ?x CONCEPT {type: "Person"} } reads records',
-    'DESCRIBE TYPE "Person" before writing one',
-    "PREVIEW KML :command shows an effect without it",
-    "DESCRIBE CAPABILITIES, LIST PREDICATES, LIST TYPES for more",
+    ('SEARCH CONCEPT "some words"', "find exact ids"),
+    ('FIND(?x.name) WHERE { ?x CONCEPT {type: "Person"} }', "read records"),
+    ('FIND(?b.status) WHERE { ?b BELIEF (:person, "prefers", ?what) }', "ask what is believed"),
+    ('DESCRIBE TYPE "Person"', "before writing one; LIST TYPES and LIST PREDICATES name the others"),
+    ("PREVIEW KML :command", "see an effect without it"),
+    ("DESCRIBE CAPABILITIES", "what this service can do, and you"),
 )
 _EXAMPLES: Final = {
-    "belief": 'FIND(?b.status) WHERE { ?b BELIEF (:person, "prefers", ?what) }',
     "slot": 'FIND(?s.accepted_values) WHERE { ?s BELIEF SLOT (:person, "prefers") }',
     "upsert": 'UPSERT CONCEPT ?p { MATCH {type: "Person", key: "alice"} SET ATTRIBUTES {display_name: "Alice"} }',
     "assert": 'ASSERT (:person, "prefers", :what) { by: :speaker, mode: "stated", evidence: [:message] }',
-    "supersede": 'ASSERT (:person, "prefers", :other) { by: :speaker, mode: "stated" } SUPERSEDING :old',
-    "history": "HISTORY ELEMENT :id, and FIND ... AS OF SEQ :n for what it held then",
+    "supersede": 'ASSERT (:person, "prefers", :what) { by: :speaker, mode: "stated" } SUPERSEDING :old',
+    "history": "HISTORY ELEMENT :id",
+    "past": 'FIND(?x.name) WHERE { ?x CONCEPT {type: "Person"} } AS OF SEQ :seq',
+    "follow": "CHANGES SINCE :cursor",
 }
 _CUT: Final = 160  # characters of a description
 
@@ -100,7 +102,7 @@ def _primer(mode: str, bound: int, names: int, scope: Scope) -> dict[str, Json]:
         "map": _map(scope, names),
         "capabilities": _capabilities(scope),
         "invariants": list(INVARIANTS),
-        "next": list(_WORKFLOW),
+        "next": [{"command": command, "to": purpose} for command, purpose in _WORKFLOW],
     }
     if full:
         value["examples"] = _EXAMPLES

@@ -10,6 +10,8 @@ from __future__ import annotations
 from itertools import islice
 from typing import Any, Final
 
+import msgspec
+
 from core.authority import authorize
 from core.errors import NoemaError
 from core.language.ast_meta import Search
@@ -80,10 +82,11 @@ def search(statement: Search, scope: Scope) -> Answer:
     found = list(islice(grounding.hits(threshold), start, start + page.size + 1))
     rows = [_row(hit, world, probe) for hit in found[: page.size]]
     more = len(found) > page.size > 0
+    pinned = isinstance(scope.request.read.snapshot_token, str)
     fresh = SearchContext(
         index_seq=state.seq,
-        current_space_seq=scope.state.seq,
-        consistency="transactional" if state is scope.state else "historical",
+        current_space_seq=msgspec.UNSET if pinned else scope.state.seq,
+        consistency="snapshot" if pinned else "transactional" if state is scope.state else "historical",
         mode=MODE,
         score_semantics=SEMANTICS,
     )

@@ -34,7 +34,7 @@ class SearchContext(msgspec.Struct, frozen=True, kw_only=True):
     """How fresh and of what kind a search was (KIP §66)."""
 
     index_seq: int
-    current_space_seq: int
+    current_space_seq: int | UnsetType = UNSET  # where it is known: not under a snapshot token
     consistency: str
     mode: Literal["keyword", "semantic", "hybrid"]
     score_semantics: str

@@ -9,6 +9,7 @@ from core.authority import Principal
 from core.engine import execute
 from core.epistemic.trust import TrustRecord, TrustState
 from core.errors import REGISTRY
+from core.language import parse
 from core.meta.primer import INVARIANTS, MAX_COMPACT, MAX_FULL
 from core.protocol.capabilities import LIMITS, SUPPORTED
 from core.protocol.request import read_request
@@ -106,6 +107,16 @@ def test_the_full_primer_says_more(nexus):
     assert nexus.code("DESCRIBE PRIMER MODE :m", m="huge") == "ConstraintViolation"
 
 
+def test_every_command_of_the_primer_is_one(nexus):
+    """What the primer tells a model to send parses as it stands."""
+    value = nexus.get('DESCRIBE PRIMER MODE "full"')
+    commands = [each["command"] for each in value["next"]] + list(value["examples"].values())
+
+    assert len(commands) > 10
+    for command in commands:
+        parse(command)
+
+
 def test_counts_are_not_shown_to_who_may_not_see_everything(nexus):
     """Counts take hidden elements in, so a restricted caller gets none."""
     guest = hiding("secret")
@@ -194,6 +205,35 @@ def test_the_bounds_are_those_that_negotiation_uses(nexus):
 
     assert LIMITS.items() <= limits.items()
     assert limits["max_query_rows"] == 1000
+
+
+@pytest.mark.parametrize(
+    ("capability", "command", "code"),
+    [
+        ("keyword_search", 'SEARCH CONCEPT "alice"', None),
+        ("semantic_search", 'SEARCH CONCEPT "alice" MODE "semantic"', "SearchModeUnsupported"),
+        ("hybrid_search", 'SEARCH CONCEPT "alice" MODE "hybrid"', "SearchModeUnsupported"),
+        ("historical_search", 'SEARCH CONCEPT "alice" AS OF SEQ 0', None),
+        ("historical_schema_environment", "DESCRIBE SCHEMA ENVIRONMENT AS OF SEQ 0", None),
+        ("historical_as_of", 'FIND(?c) WHERE { ?c CONCEPT {type: "Person"} } AS OF SEQ 1', None),
+        ("belief_slot", 'FIND(?s.status) WHERE { ?s BELIEF SLOT (:alice, "prefers") }', None),
+        ("change_stream", "CHANGES AFTER SEQ 0", None),
+        ("read_snapshots", "SNAPSHOT", None),
+        (
+            "snapshot_export",
+            'EXPORT CAPSULE ?r WHERE { ?r CONCEPT {type: "Person"} }',
+            "UnsupportedCapability",
+        ),
+        ("preview_import", 'PREVIEW IMPORT CAPSULE "x" INTO "test"', "UnsupportedCapability"),
+    ],
+)
+def test_claims_and_behaviour_agree(nexus, capability, command, code):
+    """What is claimed works, and what is not claimed is refused by name."""
+    supported = nexus.get("DESCRIBE CAPABILITIES")["supported"][capability]
+    result = nexus.one(command)
+
+    assert supported == (code is None)
+    assert result.get("error", {}).get("code") == code
 
 
 # --- access

@@ -272,6 +272,24 @@ def test_cursors_continue_only_their_own_search(nexus):
     assert nexus.code('SEARCH COGNITION "alice" CURSOR :c', c=cursor) == "CursorExpired"
 
 
+def test_a_pinned_search_says_so(nexus):
+    """Under a snapshot token the index is the token's, and where the space stands now is not claimed."""
+    token, then = nexus.get("SNAPSHOT")["snapshot_token"], nexus.state.seq
+    nexus.do('UPDATE :bob SET FIELDS {name: "Robert"}')
+    request = {
+        "kip": "2.0",
+        "read": {"snapshot_token": token},
+        "operations": [{"command": 'SEARCH CONCEPT "bob"'}],
+    }
+
+    result = nexus.send(request)["results"][0]
+
+    assert [hit["name"] for hit in result["result"]] == ["Bob"]
+    search = result["context"]["search"]
+    assert (search["index_seq"], search["consistency"]) == (then, "snapshot")
+    assert "current_space_seq" not in search
+
+
 # --- who may
 
 
