@@ -54,15 +54,20 @@ def unpack_block(data: bytes) -> bytes:
 
 
 class Cache:
-    """Unpacked pieces by (object key, offset), the least recently used given up first."""
+    """Unpacked pieces by (object key, offset) and decoded elements by (object key, id).
+
+    The least recently used is given up first.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
-        self._held: OrderedDict[tuple[str, int], tuple[Any, int]] = OrderedDict()  # Any: pieces of many types
+        self._held: OrderedDict[tuple[str, int | str], tuple[Any, int]] = (
+            OrderedDict()
+        )  # Any: pieces of many types
         self._bytes = 0
         self._lock = Lock()
 
-    def get(self, key: tuple[str, int]) -> Any | None:
+    def get(self, key: tuple[str, int | str]) -> Any | None:
         """The piece, if it is held."""
         with self._lock:
             found = self._held.get(key)
@@ -71,7 +76,7 @@ class Cache:
             self._held.move_to_end(key)
             return found[0]
 
-    def put(self, key: tuple[str, int], value: Any, cost: int) -> None:
+    def put(self, key: tuple[str, int | str], value: Any, cost: int) -> None:
         """Hold a piece that takes `cost` bytes."""
         with self._lock:
             before = self._held.pop(key, None)
@@ -108,6 +113,8 @@ class Pieces:
     def __init__(self, objects: Objects, cache: Cache) -> None:
         self._objects = objects
         self._cache = cache
+        self.held = cache.get
+        self.hold = cache.put
 
     def forget(self, prefix: str) -> None:
         """Give up what is held of the objects whose keys begin with `prefix`."""

@@ -223,6 +223,9 @@ def _unpack_lengths(data: bytes) -> tuple[array[int], int]:
     return lengths, 4 * len(lengths)
 
 
+_DECODED: Final = 8  # a decoded element takes about this many times the bytes of its record
+
+
 class Segment:
     """A stored segment, read through `Pieces`. Cheap to make; nothing is read until it is asked for."""
 
@@ -234,8 +237,17 @@ class Segment:
 
     def get(self, element_id: str) -> AnyElement | None:
         """The element of an id, or None."""
+        place = self.ref.key, element_id
+        held: AnyElement | None = self._pieces.held(place)
+        if held is not None:  # finding and decoding it takes ten times as long
+            return held
         ordinal = self.ordinal(element_id)
-        return None if ordinal is None else decode_element(self._record(ordinal))
+        if ordinal is None:
+            return None
+        record = self._record(ordinal)
+        element = decode_element(record)
+        self._pieces.hold(place, element, _DECODED * len(record))
+        return element
 
     def ordinal(self, element_id: str) -> int | None:
         """Where an id stands, or None."""

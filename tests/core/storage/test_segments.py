@@ -341,3 +341,19 @@ def test_a_word_in_every_segment_takes_few_reads(small: None) -> None:
     assert len(found) > 40
     assert all(lengths)
     assert shelf.objects.gets - before == 3  # the filter, the indexes, the postings with the lengths
+
+
+def test_an_element_is_decoded_once_and_forgotten_with_its_segment() -> None:
+    """A second look gives the very same value; what an erasure makes a process forget is read from the store again."""
+    shelf = Shelf()
+    one = make(1, 0, "tea")
+    view = shelf.fold([delta_of(1, [one])])
+    pieces = Pieces(shelf.objects, Cache(1 << 24))
+    view = SegmentsView(view.manifest, pieces)
+    first = view.get(one.id)
+
+    assert first == one
+    assert view.get(one.id) is first
+    assert view.get("C-00000009000aaaaa") is None
+    pieces.forget("seg/")
+    assert view.get(one.id) is not first
