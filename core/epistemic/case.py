@@ -82,7 +82,7 @@ class Session:
     def __init__(self, sight: Sight, request: Request) -> None:
         self.sight = sight
         self.request = request
-        self.roots = Roots(sight, request.provenance_nodes)
+        self.roots = Roots(sight, request.provenance_nodes, silent=request.trust.silent)
         self.judged: dict[str, Judged] = {}
 
 

@@ -30,15 +30,21 @@ _ARTIFACTS: Final = frozenset({"document", "web_resource", "external_assertion"}
 _STATEMENTS: Final = frozenset({"user_statement", "agent_statement", "message", "human_feedback"})
 
 
+Subject = tuple[TrustScope, str]
+
+
 class Root(msgspec.Struct, frozen=True):
     """One origin. `element` is the Evidence, or the Assertion where nothing but a word stands behind a claim.
 
-    keys: roots that share one are one origin (KIP §23.4). trust: the subjects whose trust decides about it.
+    keys: roots that share one are one origin (KIP §23.4). trust: the subjects whose trust is the root's. via: who
+    reported it on the way to the claim; they can make it less trusted, never more, so that nothing gains by being
+    passed on (KIP §23.2, §88.9).
     """
 
     element: str
     keys: tuple[str, ...]
-    trust: tuple[tuple[TrustScope, str], ...]
+    trust: tuple[Subject, ...]
+    via: tuple[Subject, ...] = ()
 
 
 class Provenance(msgspec.Struct, frozen=True):
@@ -57,8 +63,9 @@ class Provenance(msgspec.Struct, frozen=True):
 class Roots:
     """Finds roots in one state. Remembers what it has seen, within one projection or several."""
 
-    def __init__(self, sight: Sight, limit: int) -> None:
+    def __init__(self, sight: Sight, limit: int, *, silent: bool = False) -> None:
         self.sight = sight
+        self.silent = silent  # no trust is recorded at all, so nobody need be named for it
         self._limit = limit
         self._left = limit
         self._known: dict[str, tuple[str, ...]] = {}  # element -> what is upstream of it
@@ -69,33 +76,55 @@ class Roots:
         Raises:
             NoemaError: ResourceExhausted beyond the bound on traversed elements.
         """
-        order, seen = [assertion.id], {assertion.id}
-        roots: list[Root] = []
-        gaps, resting, corrected = False, False, False
+        parent: dict[str, str | None] = {assertion.id: None}  # each element by the way it was first reached
+        order = [assertion.id]
+        citer: dict[str, Assertion] = {}
+        ends: list[AnyElement] = []
+        gaps = corrected = resting = False
         for found in order:  # grows while it is walked
             element = assertion if found == assertion.id else self.sight.get(found)
             if element is None:
                 gaps = True
                 continue
             resting = resting or element is not assertion
-            corrected = corrected or (isinstance(element, Evidence) and element.status == "corrected")
+            if isinstance(element, Assertion):
+                for cited in element.evidence:
+                    citer.setdefault(cited.evidence, element)
+            elif isinstance(element, Evidence):
+                corrected = corrected or element.status == "corrected"
             above = self.upstream(element)
-            if above:
-                for upper in above:
-                    if upper not in seen:
-                        seen.add(upper)
-                        order.append(upper)
-            elif element is not assertion:
+            for upper in above:
+                if upper not in parent:
+                    parent[upper] = found
+                    order.append(upper)
+            if not above and element is not assertion:
                 gaps = gaps or element.system.state == "purged"
-                roots.append(self._root(element, assertion))
+                ends.append(element)
         if not resting:  # nothing stands behind it but who says it
             inferred = assertion.mode == "inferred"
             if not (
                 inferred and assertion.id in self.upstream(assertion)
             ):  # its own premise: the smallest circle
-                roots.append(self._testimony(assertion))
+                ends.append(assertion)
             gaps = gaps or inferred  # an inference that does not say from what
+        roots = [self._root(end, citer.get(end.id, assertion), self._via(end.id, parent)) for end in ends]
         return Provenance(tuple(roots), len(order) - 1, gaps, corrected)
+
+    def _via(self, end: str, parent: dict[str, str | None]) -> tuple[Subject, ...]:
+        """Who asserted what on the way from a root to the claim, the claim itself included."""
+        if self.silent:
+            return ()
+        out: list[Subject] = []
+        step: str | None = end
+        while step is not None:
+            element = self.sight.get(step)
+            if isinstance(element, Assertion):
+                out += self._reporter(element)
+            step = parent[step]
+        return tuple(out)
+
+    def _reporter(self, assertion: Assertion) -> tuple[Subject, ...]:
+        return (*named(self.sight, "actor", assertion.asserted_by), *_recorded(assertion))
 
     def upstream(self, element: AnyElement) -> tuple[str, ...]:
         """Ids of the Evidence, Assertions and Activities that an element came from."""
@@ -133,51 +162,64 @@ class Roots:
 
     # --- what makes two roots one
 
-    def _root(self, element: AnyElement, assertion: Assertion) -> Root:
+    def _root(self, element: AnyElement, citer: Assertion, via: tuple[Subject, ...]) -> Root:
         if isinstance(element, Evidence):
-            return self._evidence_root(element, assertion)
+            return self._evidence_root(element, citer, via)
+        imported = _import_key(element)
         if isinstance(element, Assertion):
-            return self._testimony(element)
+            source = f"source:{self.sight.canonical(element.asserted_by)}"
+            return Root(element.id, (source, *imported), self._reporter(element), via)
         assert isinstance(element, Activity)  # `_carries` lets nothing else through
-        return Root(element.id, (f"activity:{element.id}",), self._process_trust(element))
+        return Root(element.id, (f"activity:{element.id}", *imported), self._process(element), via)
 
-    def _process_trust(self, activity: Activity) -> tuple[tuple[TrustScope, str], ...]:
-        found: list[tuple[TrustScope, str]] = [("tool", activity.id), ("tool", activity.activity_class)]
+    def _process(self, activity: Activity) -> tuple[Subject, ...]:
+        found: list[Subject] = [
+            ("tool", activity.id),
+            ("tool", activity.activity_class),
+            *_recorded(activity),
+        ]
         for actor in activity.associated_actors:
             found += named(self.sight, "actor", actor)
         return tuple(found)
 
-    def _evidence_root(self, evidence: Evidence, assertion: Assertion) -> Root:
+    def _evidence_root(self, evidence: Evidence, citer: Assertion, via: tuple[Subject, ...]) -> Root:
+        """Evidence as an origin. Where it names no source and nobody took part in making it, who cites it is it."""
         sources = tuple(dict.fromkeys(self.sight.canonical(source) for source in evidence.source))
-        keys = [f"evidence:{evidence.id}", *(f"source:{source}" for source in sources)]
-        trust: list[tuple[TrustScope, str]] = [("source", evidence.id)]
+        keys = [
+            f"evidence:{evidence.id}",
+            *(f"source:{source}" for source in sources),
+            *_import_key(evidence),
+        ]
+        trust: list[Subject] = [("source", evidence.id), *_recorded(evidence)]
         for source in evidence.source:
             trust += (*named(self.sight, "source", source), *named(self.sight, "actor", source))
-        if not sources and (assertion.mode == "stated" or evidence.evidence_class in _STATEMENTS):
-            keys.append(f"source:{self.sight.canonical(assertion.asserted_by)}")
-        if evidence.evidence_class in _ARTIFACTS:
-            keys.append(f"content:{evidence.content_digest}")
         maker = None if evidence.generated_by is None else self.sight.get(evidence.generated_by)
         if isinstance(maker, Activity):
-            trust += self._process_trust(maker)
+            trust += self._process(maker)
             if maker.activity_class == "tool_execution":  # what one run gives, it gives once
                 keys.append(f"activity:{maker.id}")
-        return self._with_import(Root(evidence.id, tuple(keys), tuple(trust)), evidence)
-
-    def _testimony(self, assertion: Assertion) -> Root:
-        actor = self.sight.canonical(assertion.asserted_by)
-        root = Root(assertion.id, (f"source:{actor}",), named(self.sight, "actor", assertion.asserted_by))
-        return self._with_import(root, assertion)
-
-    @staticmethod
-    def _with_import(root: Root, element: AnyElement) -> Root:
-        imported = element.system.origin.import_id
-        if imported is None:
-            return root
-        return Root(root.element, (*root.keys, f"import:{imported}"), (*root.trust, ("import", imported)))
+        if not sources and not (isinstance(maker, Activity) and maker.associated_actors):
+            trust += named(self.sight, "actor", citer.asserted_by)
+        if not sources and (citer.mode == "stated" or evidence.evidence_class in _STATEMENTS):
+            keys.append(f"source:{self.sight.canonical(citer.asserted_by)}")
+        if evidence.evidence_class in _ARTIFACTS:
+            keys.append(f"content:{evidence.content_digest}")
+        return Root(evidence.id, tuple(keys), tuple(trust), via)
 
 
-def named(sight: Sight, scope: TrustScope, element_id: str) -> tuple[tuple[TrustScope, str], ...]:
+def _recorded(element: AnyElement) -> tuple[Subject, ...]:
+    """By whom and by which way an element came in, as the engine authenticated it (KIP §6.2)."""
+    origin = element.system.origin
+    found: tuple[Subject, ...] = (("origin", origin.principal), ("channel", origin.channel))
+    return found if origin.import_id is None else (*found, ("import", origin.import_id))
+
+
+def _import_key(element: AnyElement) -> tuple[str, ...]:
+    imported = element.system.origin.import_id
+    return () if imported is None else (f"import:{imported}",)
+
+
+def named(sight: Sight, scope: TrustScope, element_id: str) -> tuple[Subject, ...]:
     """An element as a subject of trust: under the id it is referred to by, and under what a merge made of it."""
     survivor = sight.canonical(element_id)
     return ((scope, element_id),) if survivor == element_id else ((scope, element_id), (scope, survivor))

@@ -12,9 +12,9 @@ from typing import Final
 
 from core.epistemic.case import Case, Doubt, Group, Judged, Material, Reason, Session, Side, Status
 from core.epistemic.policy import DISCOUNT
-from core.epistemic.provenance import Provenance, Root, named
+from core.epistemic.provenance import Provenance, Root
 from core.epistemic.sight import Request, canonical_term_key
-from core.epistemic.trust import TrustClass, TrustScope, best
+from core.epistemic.trust import TrustClass, best, worse
 from core.model.elements import Assertion, Proposition
 from core.model.ids import sort_key
 from core.state.indexes import assertions_key, subject_key
@@ -155,21 +155,15 @@ def judge(session: Session, assertion: Assertion) -> Judged:
 
 
 def trust_of(session: Session, assertion: Assertion, provenance: Provenance) -> TrustClass:
-    """The trust of an Assertion: that of its best root, as far as who reports it is to be trusted (KIP §22)."""
-    if session.request.trust.silent:
-        return session.request.trust.default
-    origin = assertion.system.origin
-    reporter: list[tuple[TrustScope, str]] = [
-        *named(session.sight, "actor", assertion.asserted_by),
-        ("origin", origin.principal),
-        ("channel", origin.channel),
-    ]
-    if origin.import_id is not None:
-        reporter.append(("import", origin.import_id))
+    """The trust of an Assertion: that of its best root, lowered by whoever reported it on the way (KIP §22)."""
     trust = session.request.trust
+    if trust.silent:
+        return trust.default
 
     def of(root: Root) -> TrustClass:
-        return trust.worst_said((*root.trust, *reporter), assertion.mode)
+        own = trust.said(root.trust, assertion.mode) or trust.default
+        passed = trust.said(root.via, assertion.mode)
+        return own if passed is None else worse(own, passed)
 
     return best(of(root) for root in provenance.roots)
 

@@ -72,19 +72,20 @@ class Trust:
             if record.purpose is None or record.purpose == purpose:
                 self._found.setdefault((record.scope, record.subject), []).append(record)
 
-    def worst_said(self, subjects: Iterable[tuple[TrustScope, str]], mode: str) -> TrustClass:
-        """The class of something that depends on all these subjects: the worst that is said of any of them.
-
-        Where nothing is said, nothing is known, and the space's default holds. So naming one trusted source makes
-        what it says trusted, unless something on the way is said to be worse.
-        """
+    def said(self, subjects: Iterable[tuple[TrustScope, str]], mode: str) -> TrustClass | None:
+        """The worst that is said of any of these subjects, or None where nothing is said of them."""
         said = {
             record.trust
             for subject in subjects
             for record in self._found.get(subject, ())
             if record.mode is None or record.mode == mode
         }
-        return next((name for name in _WORST_FIRST if name in said), self.default)
+        return next((name for name in _WORST_FIRST if name in said), None)
+
+
+def worse(one: TrustClass, other: TrustClass) -> TrustClass:
+    """The less trusting of two classes."""
+    return one if _RANK[one] >= _RANK[other] else other
 
 
 def best(classes: Iterable[TrustClass]) -> TrustClass:

@@ -63,31 +63,64 @@ def test_rival_value_opposes_under_a_functional_predicate() -> None:
     assert belief["explanation"]["conflict_set"] == [{"proposition_id": rival.id, "object": "+01:00"}]
 
 
-def test_trust_scopes() -> None:
-    """Trust may be in an actor, a source, a tool, a channel, an origin or an import; the worst that is said holds."""
-    records: dict[str, Any] = {}
+@pytest.mark.parametrize("scope", ["actor", "source", "proof", "run", "tool", "origin", "channel"])
+def test_trust_scopes(scope: str) -> None:
+    """Trust may be in an actor, a source, one record, one run, a tool, an origin or a channel; the worst holds."""
     minds = Minds()
     run = minds.activity("tool_execution")
     proof = minds.evidence("tool_result", "x", minds.carol, generated_by=run.id)
     minds.claim(minds.fact, minds.bob, proof, mode="observed")
     minds.commit()
-    for scope, subject in (
-        ("actor", minds.bob.id),
-        ("actor", minds.carol.id),
-        ("source", minds.carol.id),
-        ("source", proof.id),
-        ("tool", run.id),
-        ("tool", "tool_execution"),
-        ("origin", "tester"),
-        ("channel", "test"),
-    ):
-        minds.options["trust"] = TrustState((TrustRecord(scope, subject, "trusted"),))
-        assert minds.belief()["status"] == "accepted", scope
-        records[scope, subject] = TrustRecord(scope, subject, "untrusted")
-        minds.options["trust"] = TrustState(
-            (records[scope, subject], TrustRecord("actor", minds.bob.id, "trusted"))
-        )
-        assert minds.belief()["status"] == "insufficient", scope
+    subject: tuple[Any, str] = {
+        "actor": ("actor", minds.carol.id),
+        "source": ("source", minds.carol.id),
+        "proof": ("source", proof.id),
+        "run": ("tool", run.id),
+        "tool": ("tool", "tool_execution"),
+        "origin": ("origin", "tester"),
+        "channel": ("channel", "test"),
+    }[scope]
+    trusted, untrusted = TrustRecord(*subject, "trusted"), TrustRecord(*subject, "untrusted")
+
+    minds.options["trust"] = TrustState((trusted,))
+    assert minds.belief()["status"] == "accepted"
+    minds.options["trust"] = TrustState((trusted, TrustRecord("actor", minds.bob.id, "weak")))
+    assert minds.belief()["status"] == "uncertain"
+    minds.options["trust"] = TrustState((untrusted, TrustRecord("actor", minds.bob.id, "trusted")))
+    assert minds.belief()["status"] == "insufficient"
+
+
+def test_passing_on_adds_no_trust() -> None:
+    """A trusted reporter does not raise a source that nothing is known of; for a bare record it is the source."""
+    minds = Minds()
+    minds.options["trust"] = TrustState((TrustRecord("actor", minds.bob.id, "trusted"),))
+    minds.claim(minds.fact, minds.bob, minds.evidence("message", "heard", minds.carol))
+    own = minds.says(minds.bob, "prefers", minds.dark)
+    minds.claim(own, minds.bob, minds.evidence("observation", "seen"), mode="observed")
+    told = minds.says(minds.carol, "prefers", minds.dark)
+    rumour = minds.claim(
+        minds.says(minds.carol, "knows", minds.bob), minds.carol, minds.evidence("observation", "x")
+    )
+    derived = minds.claim(told, minds.bob, mode="inferred")
+    minds.activity("inference", [rumour], [derived])
+
+    assert [minds.belief(p)["status"] for p in (minds.fact, own, told)] == [
+        "uncertain",
+        "accepted",
+        "uncertain",
+    ]
+
+
+def test_whoever_is_on_the_way_can_lower() -> None:
+    """A trusted source reached through an untrusted reporter is worth nothing."""
+    minds = Minds()
+    middle = minds.claim(
+        minds.says(minds.liar, "knows", minds.bob), minds.liar, minds.evidence("message", "x", minds.carol)
+    )
+    derived = minds.claim(minds.fact, minds.bob, mode="inferred")
+    minds.activity("inference", [middle], [derived])
+
+    assert minds.belief()["status"] == "insufficient"
 
 
 def test_trust_for_a_purpose_and_a_mode() -> None:
