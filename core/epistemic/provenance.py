@@ -164,13 +164,20 @@ class Roots:
 
     def _root(self, element: AnyElement, citer: Assertion, via: tuple[Subject, ...]) -> Root:
         if isinstance(element, Evidence):
-            return self._evidence_root(element, citer, via)
-        imported = _import_key(element)
-        if isinstance(element, Assertion):
-            source = f"source:{self.sight.canonical(element.asserted_by)}"
-            return Root(element.id, (source, *imported), self._reporter(element), via)
-        assert isinstance(element, Activity)  # `_carries` lets nothing else through
-        return Root(element.id, (f"activity:{element.id}", *imported), self._process(element), via)
+            maker = None if element.generated_by is None else self.sight.get(element.generated_by)
+            keys = self._evidence_keys(element, citer, maker)
+            trust = () if self.silent else self._evidence_trust(element, citer, maker)
+        elif isinstance(element, Assertion):
+            keys = (f"source:{self.sight.canonical(element.asserted_by)}",)
+            trust = self._reporter(element)
+        else:
+            assert isinstance(element, Activity)  # `_carries` lets nothing else through
+            keys = (f"activity:{element.id}",)
+            trust = self._process(element)
+        imported = element.system.origin.import_id
+        if imported is not None:
+            keys = (*keys, f"import:{imported}")
+        return Root(element.id, keys, trust, via)
 
     def _process(self, activity: Activity) -> tuple[Subject, ...]:
         found: list[Subject] = [
@@ -182,29 +189,31 @@ class Roots:
             found += named(self.sight, "actor", actor)
         return tuple(found)
 
-    def _evidence_root(self, evidence: Evidence, citer: Assertion, via: tuple[Subject, ...]) -> Root:
-        """Evidence as an origin. Where it names no source and nobody took part in making it, who cites it is it."""
-        sources = tuple(dict.fromkeys(self.sight.canonical(source) for source in evidence.source))
-        keys = [
-            f"evidence:{evidence.id}",
-            *(f"source:{source}" for source in sources),
-            *_import_key(evidence),
-        ]
-        trust: list[Subject] = [("source", evidence.id), *_recorded(evidence)]
-        for source in evidence.source:
-            trust += (*named(self.sight, "source", source), *named(self.sight, "actor", source))
-        maker = None if evidence.generated_by is None else self.sight.get(evidence.generated_by)
-        if isinstance(maker, Activity):
-            trust += self._process(maker)
-            if maker.activity_class == "tool_execution":  # what one run gives, it gives once
-                keys.append(f"activity:{maker.id}")
-        if not sources and not (isinstance(maker, Activity) and maker.associated_actors):
-            trust += named(self.sight, "actor", citer.asserted_by)
-        if not sources and (citer.mode == "stated" or evidence.evidence_class in _STATEMENTS):
+    def _evidence_keys(
+        self, evidence: Evidence, citer: Assertion, maker: AnyElement | None
+    ) -> tuple[str, ...]:
+        keys = [f"evidence:{evidence.id}"]
+        keys += [f"source:{self.sight.canonical(source)}" for source in evidence.source]
+        if not evidence.source and (citer.mode == "stated" or evidence.evidence_class in _STATEMENTS):
             keys.append(f"source:{self.sight.canonical(citer.asserted_by)}")
         if evidence.evidence_class in _ARTIFACTS:
             keys.append(f"content:{evidence.content_digest}")
-        return Root(evidence.id, tuple(keys), tuple(trust), via)
+        if isinstance(maker, Activity) and maker.activity_class == "tool_execution":
+            keys.append(f"activity:{maker.id}")  # what one run gives, it gives once
+        return tuple(keys)
+
+    def _evidence_trust(
+        self, evidence: Evidence, citer: Assertion, maker: AnyElement | None
+    ) -> tuple[Subject, ...]:
+        """Whose trust is that of Evidence: where it names nobody, and nobody took part in making it, who cites it."""
+        trust: list[Subject] = [("source", evidence.id), *_recorded(evidence)]
+        for source in evidence.source:
+            trust += (*named(self.sight, "source", source), *named(self.sight, "actor", source))
+        if isinstance(maker, Activity):
+            trust += self._process(maker)
+        if not evidence.source and not (isinstance(maker, Activity) and maker.associated_actors):
+            trust += named(self.sight, "actor", citer.asserted_by)
+        return tuple(trust)
 
 
 def _recorded(element: AnyElement) -> tuple[Subject, ...]:
@@ -212,11 +221,6 @@ def _recorded(element: AnyElement) -> tuple[Subject, ...]:
     origin = element.system.origin
     found: tuple[Subject, ...] = (("origin", origin.principal), ("channel", origin.channel))
     return found if origin.import_id is None else (*found, ("import", origin.import_id))
-
-
-def _import_key(element: AnyElement) -> tuple[str, ...]:
-    imported = element.system.origin.import_id
-    return () if imported is None else (f"import:{imported}",)
 
 
 def named(sight: Sight, scope: TrustScope, element_id: str) -> tuple[Subject, ...]:
