@@ -1,7 +1,7 @@
 """Caretaking: which spaces want upkeep, and what is done for one of them.
 
 What lives here: the order of upkeep for one space, and the slow round over all spaces that finds what nobody
-hinted at (an erasure whose run died, a log that nobody folded). What must never live here: the upkeep itself
+hinted at (an erasure whose run died or that a purge still owes, a log that nobody folded). What must never live here: the upkeep itself
 (`core.service.upkeep`, `core.service.erasure`). Everything is safe to run again and at the same time as itself.
 """
 
@@ -16,6 +16,7 @@ from core.ports import Entropy, Put, Queue, Table
 from core.service.erasure import Erasures
 from core.service.faults import reading
 from core.service.hints import UPKEEP, send_hint
+from core.service.owed import OWED, settle
 from core.service.spaces import Spaces
 from core.service.upkeep import Upkeep, due
 from core.storage.layout import DUE_PK, ROUND_SK
@@ -52,13 +53,14 @@ class Caretaking:
         self._erasures = erasures
 
     def tend(self, space_id: str) -> Tended:
-        """Finish an erasure that was left, fold the log if it is due, then remove what is no longer needed.
+        """Finish erasures that were left or are owed, fold the log if it is due, then remove what is no longer needed.
 
         Raises:
             NoemaError: the store failed, or the space is gone; a later run starts over.
         """
         owner = self._entropy.token(12).hex()
         erased = self._erasures.resume(space_id, owner) is not None
+        erased = bool(settle(self._spaces, self._erasures, space_id, owner)) or erased
         compactions = 0
         while compactions < _FOLDS and due(self._spaces.head(space_id), self._spaces.clock.now()):
             if self._upkeep.compact(space_id, owner) is None:
@@ -90,4 +92,5 @@ class Caretaking:
             head = self._spaces.read_head(space_id, deleted=True)
         except NoemaError:
             return False  # listed, and gone since
-        return head.state == "purging" or due(head, self._spaces.clock.now())
+        owes = head.state == "active" and bool(head.number(OWED))
+        return owes or head.state == "purging" or due(head, self._spaces.clock.now())

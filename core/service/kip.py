@@ -35,8 +35,8 @@ from core.protocol.response import OperationResult, Response, Warning, failure  
 from core.query import Coordinate
 from core.service.attempt import is_over
 from core.service.commit import Commits
-from core.service.erasure import MAX_IDS, Erasures
 from core.service.faults import reading
+from core.service.owed import Eraser, debt, settle
 from core.service.spaces import Spaces
 from core.service.values import Idempotency, Proposal
 from core.state.space import SpaceState
@@ -67,7 +67,7 @@ class Kip:
     """
 
     def __init__(
-        self, spaces: Spaces, commits: Commits, erasures: Erasures, clock: Clock, *, secret: bytes
+        self, spaces: Spaces, commits: Commits, erasures: Eraser, clock: Clock, *, secret: bytes
     ) -> None:
         self._spaces = spaces
         self._commits = commits
@@ -137,7 +137,11 @@ class Kip:
             outcome = run(state)
             if outcome.failed:
                 raise _Aborted(outcome)
-            return Proposal(outcome.delta, outcome.retained())
+            purged = _purged(outcome)
+            if outcome.delta is None or not purged:
+                return Proposal(outcome.delta, outcome.retained())
+            row, head = debt(space_id, outcome.delta.ver, purged, outcome.delta.origin.principal)
+            return Proposal(outcome.delta, outcome.retained(), (row,), head)
 
         try:
             committed = self._commits.commit(space_id, decide, deadline=until, idempotency=idempotency)
@@ -145,25 +149,17 @@ class Kip:
             return aborted.outcome
         return replayed(committed.outcome, unit)
 
-    def erase(self, space_id: str, outcome: UnitOutcome, principal: str) -> UnitOutcome:
+    def erase(self, space_id: str, outcome: UnitOutcome) -> UnitOutcome:
         """Destroy the bytes of what a unit purged; a caveat where that must be done later."""
         receipt = outcome.receipt
-        ids = [
-            found
-            for result in outcome.results
-            if isinstance(result.result, dict)
-            for found in result.result.get("purged", ())
-        ]
-        if not ids or receipt is None or receipt.status != "committed":
+        if receipt is None or receipt.status != "committed" or not _purged(outcome):
             return outcome
         try:
-            for first in range(0, len(ids), MAX_IDS):
-                owner = f"{receipt.tx_id}-{first}"
-                self._erasures.erase(space_id, ids[first : first + MAX_IDS], principal, owner=owner)
+            settle(self._spaces, self._erasures, space_id, str(receipt.tx_id))
         except NoemaError as error:
             note = Warning(
                 code="ErasurePending",
-                message="the elements are stubs; destroying their bytes in history is still to be done",
+                message="the elements are stubs; their bytes in history go as soon as the space allows",
                 details={"reason": error.code},
             )
             return msgspec.structs.replace(outcome, results=[_noted(r, note) for r in outcome.results])
@@ -260,7 +256,13 @@ class _Run:
             if first and self._state is None and error.code in _OF_THE_SPACE:
                 raise  # the space itself cannot be read, and nothing has been done yet
             return refused(unit, error)
-        return self._kip.erase(self._space_id, outcome, context.principal.id)
+        return self._kip.erase(self._space_id, outcome)
+
+
+def _purged(outcome: UnitOutcome) -> list[str]:
+    """The stubs a unit left."""
+    results = [result.result for result in outcome.results if isinstance(result.result, dict)]
+    return [found for result in results for found in result.get("purged", ())]
 
 
 def _noted(result: OperationResult, note: Warning) -> OperationResult:

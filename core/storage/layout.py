@@ -92,6 +92,11 @@ def purge_sk(pgen: int) -> str:
     return f"P#{pgen:0{VERSION_WIDTH}d}"
 
 
+def owed_sk(ver: int) -> str:
+    """The row of an erasure that the purge committed as `ver` still owes."""
+    return f"O#{ver:0{VERSION_WIDTH}d}"
+
+
 def suppressed_sk(source: str) -> str:
     """The row that keeps a source from being remembered again."""
     return f"X#{_digest(source)}"

@@ -12,6 +12,7 @@ from core.ports import Unavailable
 from core.protocol.request import read_request
 from core.schema.environment import initial_environment
 from core.service.kip import Kip
+from core.service.owed import settle
 from tests.conformance.world import error_code, json_of
 from tests.core.service.world import ORIGIN, SECOND, SPACE, World, describe
 from tests.doubles import FailingTable, Faults
@@ -352,6 +353,26 @@ def test_an_erasure_that_must_wait_is_said(speaker):
     assert response["status"] == "succeeded"
     assert response["results"][0]["warnings"][0]["code"] == "ErasurePending"
     assert speaker.ok("FIND(COUNT(?e)) WHERE {?e EVIDENCE {}}") == [0]
+
+
+def test_an_erasure_that_had_to_wait_is_owed_until_it_is_done(speaker):
+    """What a purge could not destroy at once is on HEAD in its own commit, and the caretaker's settlement ends it."""
+    speaker.ok('CREATE EVIDENCE ?e {SET FIELDS {evidence_class: "message", payload: "secretive"}}')
+
+    class Busy:
+        def erase(self, *args, **kwargs):
+            raise NoemaError("ServiceUnavailable", "another erasure runs here")
+
+    w = speaker.world
+    speaker.kip = Kip(w.spaces, w.commits, Busy(), w.clock, secret=b"secret")
+    speaker.run('PURGE ?e WHERE {?e EVIDENCE {}} CONFIRM "PURGE"')
+    owed = w.spaces.head(SPACE).number("owed")
+
+    assert owed == w.spaces.head(SPACE).ver
+    assert settle(w.spaces, w.erasures, SPACE, "later") == 1
+    assert settle(w.spaces, w.erasures, SPACE, "again") == 0
+    assert "owed" not in w.spaces.head(SPACE).row
+    assert w.spaces.head(SPACE).pgen == 1
 
 
 def test_the_same_answer_for_every_kind_of_request_to_no_space(speaker):
