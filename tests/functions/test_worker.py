@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from core.errors import NoemaError
-from core.ports import Put, Unavailable
+from core.ports import Put, Unavailable, Update
 from core.service.hints import FORMATION, UPKEEP, Hint, read_hint, send_hint
+from core.service.owed import debt
 from core.storage.layout import HEAD, counter_sk, space_pk
 from core.storage.memory import MemoryTable
 from functions.tick import tick
@@ -246,6 +247,19 @@ def test_an_erasure_that_died_is_finished() -> None:
     assert head is not None
     assert head["state"] == "deleted"
     assert tick(world.services)["upkeep"] == 0
+
+
+def test_an_erasure_that_a_purge_owes_is_settled(world: World) -> None:
+    """A debt on HEAD is found by the round and settled by the worker, once."""
+    space, services = "demo", world.services
+    ver = services.spaces.head(space).ver
+    row, attribute = debt(space, ver, ["E-000000000000zzzz"], "ada")
+    services.table.transact([row, Update(space_pk(space), HEAD, assign=attribute)])
+
+    assert tick(services)["upkeep"] == 1
+    assert not failed(work(batch(hint(space, "upkeep")), None, services))
+    assert services.spaces.head(space).pgen == 1
+    assert tick(services)["upkeep"] == 0
 
 
 def test_the_round_goes_on_where_it_ended() -> None:
