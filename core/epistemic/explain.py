@@ -42,6 +42,8 @@ class Shown:
 
     def id(self, element_id: str) -> bool:
         """Whether this element may be named."""
+        if self.sight.open:
+            return True
         element = self.sight.get(element_id)
         if element is not None and self.sight.readable(element):
             return True

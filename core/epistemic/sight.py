@@ -33,6 +33,10 @@ class Sight(Protocol):
         """About how many ids stand under a key, never too few; cheaper than `find`."""
 
     @property
+    def open(self) -> bool:
+        """Whether nothing at all is hidden from the caller."""
+
+    @property
     def activities(self) -> int:
         """How many Activities there are; with none, nothing was made by one."""
 

@@ -121,6 +121,7 @@ class _Sight:
         self.find = world.find
         self.count = world.view.count
         self.activities = world.view.counts.activity
+        self.open = world.open
 
     def get(self, element_id: str) -> AnyElement | None:
         if self._usable is None:

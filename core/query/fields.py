@@ -259,6 +259,19 @@ _LITERAL: Final = frozenset({"value", "datatype", "language"})
 VIRTUAL_FIELDS: Final = {"belief": _BELIEF, "slot": _SLOT, "edge": _EDGE}
 """First steps of a path into a virtual object (KQL design §47, §98, §113)."""
 
+_SIDE: Final = _shape("score", "score_semantics", "assertion_ids", "root_groups")
+_VIRTUAL_SHAPES: Final[dict[str, _Shape]] = {
+    "support": _SIDE,
+    "opposition": _SIDE,
+    "uncertainty": _shape("level", "reasons"),
+    "temporal": _shape("valid_at", "as_of_seq"),
+    "policy": _shape("id", "version"),
+    "proposition": _shape("predicate_ref", "object", subject=_shape("id")),
+    "subject": _shape("id"),
+    "source": _shape("id"),
+    "target": _shape("id"),
+}
+
 
 def check_path(path: Path, env: Environment, sort: str = "element") -> Path:
     """A path with facet and structural names made exact, after the check that it can exist.
@@ -277,7 +290,7 @@ def check_path(path: Path, env: Environment, sort: str = "element") -> Path:
     virtual = VIRTUAL_FIELDS.get(sort)
     if virtual is not None:
         _require(path[0], virtual, path)
-        return path
+        return _within(path, _VIRTUAL_SHAPES.get(path[0]))
     if sort == "object" and path[0] in _LITERAL:  # an object of a tuple may be a typed literal
         return path
     _require(path[0], ALL_FIELDS, path)
@@ -288,9 +301,13 @@ def check_path(path: Path, env: Environment, sort: str = "element") -> Path:
         return ("facets", facet.ref, *path[2:])
     if path[0] == "structural" and len(path) > 1:
         return ("structural", env.structural(path[1]).ref, *path[2:])
-    shape = _SHAPES.get(path[0])
+    return _within(path, _SHAPES.get(path[0]))
+
+
+def _within(path: Path, shape: _Shape | None) -> Path:
+    """The path, after the check that its further steps are members of the shape that the first one has."""
     for step in path[1:]:
-        if not shape:
+        if not shape:  # open, or as deep as the shape is known
             break
         _require(step, shape.keys(), path)
         shape = shape[step]

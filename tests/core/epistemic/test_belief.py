@@ -772,10 +772,10 @@ def test_belief_in_optional_and_not(minds: Minds) -> None:
 def test_unknown_field_of_a_belief(minds: Minds) -> None:
     """A misspelt member of a virtual result is told."""
     minds.commit()
-    with pytest.raises(NoemaError) as refused:
-        minds.rows("FIND(?b.probability) WHERE { ?b BELIEF (id: :p) }", {"p": minds.fact.id})
-
-    assert refused.value.code == "SchemaFieldNotFound"
+    for path in ("probability", "support.probability", "policy.name"):
+        with pytest.raises(NoemaError) as refused:
+            minds.rows(f"FIND(?b.{path}) WHERE {{ ?b BELIEF (id: :p) }}", {"p": minds.fact.id})
+        assert refused.value.code == "SchemaFieldNotFound"
 
 
 def test_slot_over_a_merged_subject_and_one_row_each(minds: Minds) -> None:
