@@ -52,7 +52,8 @@ class Principal(msgspec.Struct, frozen=True):
 
     id: the verified subject; channel: the way it came; permissions: those held (KIP §29), None for all;
     actors: ids of the Concepts it may speak for (ActorBinding, KIP §28.3), None for any;
-    hidden: classifications whose elements it may not discover.
+    hidden: classifications whose elements it may not discover; projected: those that it may not discover either,
+    and that count all the same in what it asks to be projected (KIP §29.4, §49.2).
     """
 
     id: str
@@ -60,6 +61,7 @@ class Principal(msgspec.Struct, frozen=True):
     permissions: frozenset[str] | None = None
     actors: frozenset[str] | None = None
     hidden: frozenset[str] = frozenset()
+    projected: frozenset[str] = frozenset()
 
     @property
     def origin(self) -> Origin:
@@ -107,4 +109,11 @@ def represents(principal: Principal, actor: str) -> bool:
 
 def visible(principal: Principal, element: AnyElement) -> bool:
     """Whether the caller may know that an element exists. Asked before matching, counting and ranking (KIP §88.6)."""
-    return not principal.hidden or element.governance.classification not in principal.hidden
+    if not principal.hidden and not principal.projected:
+        return True
+    return element.governance.classification not in principal.hidden | principal.projected
+
+
+def projectable(principal: Principal, element: AnyElement) -> bool:
+    """Whether an element may count in a projection for the caller, who may be shown nothing of it (KIP §29.4)."""
+    return element.governance.classification not in principal.hidden

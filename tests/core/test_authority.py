@@ -6,7 +6,7 @@ from typing import get_args
 
 import pytest
 
-from core.authority import PERMISSIONS, Action, Principal, allows, authorize, represents, visible
+from core.authority import PERMISSIONS, Action, Principal, allows, authorize, projectable, represents, visible
 from core.errors import NoemaError
 from core.model.elements import Assertion, Concept, Governance, Origin, System
 
@@ -65,3 +65,13 @@ def test_only_a_representative_withdraws():
     assert code_of(recorder, "retract", CLAIM) == "RetractionNotAuthorized"
     authorize(recorder, "assert", CLAIM)
     authorize(Principal("two", actors=frozenset({"C-2"})), "retract", CLAIM)
+
+
+def test_what_only_counts_in_projections_is_not_shown():
+    """Such an element is not found and may be projected; what is hidden altogether is neither."""
+    reader = Principal("reader", projected=frozenset({"secret"}))
+
+    assert not visible(reader, SECRET)
+    assert projectable(reader, SECRET)
+    assert code_of(reader, "read", SECRET) == "NotFoundOrNotVisible"
+    assert not projectable(Principal("reader", hidden=frozenset({"secret"})), SECRET)
