@@ -20,8 +20,9 @@ from core.schema.definitions import Ends, Package, StructuralField, read_package
 CORE_REF: Final = "kip://core@2.0.0"
 PROFILE_REF: Final = "kip://profiles/cognitive-memory@2.0.0"
 NOEMA_REF: Final = "kip://noema/memory@1.0.0"
+FACTS_REF: Final = "kip://noema/fact-memory@1.0.0"
 
-DEFAULT_PACKAGES: Final = (PROFILE_REF, NOEMA_REF)
+DEFAULT_PACKAGES: Final = (PROFILE_REF, NOEMA_REF, FACTS_REF)
 """What is active in every new space, besides the Core."""
 
 ANY_KIND: Final = Ends(kinds=KINDS)

@@ -126,7 +126,7 @@ def test_activation_moves_the_environment_version_and_unknown_packages_are_refus
     changed = set_active_packages(meta, [*meta.schema.packages, CORE_REF])
 
     assert changed.schema.version == meta.schema.version + 1
-    assert changed.schema.packages == (PROFILE_REF, NOEMA_REF, CORE_REF)
+    assert changed.schema.packages == (*meta.schema.packages, CORE_REF)
     assert code_of(set_active_packages, meta, ["kip://test/none@1.0.0"]) == "SchemaPackageUnavailable"
     assert code_of(set_active_packages, meta, [CORE_REF], {"x": "kip://a@1.0.0/x"}) == "SchemaSymbolNotFound"
 
