@@ -5,8 +5,9 @@ What lives here: candidates and their scores, over all five kinds. What must nev
 
 Concepts, Evidence and Activities have words of their own in the text index. What a Proposition or an Assertion
 says stands mostly in other elements, so their words are put together when asked (`statements`). All are weighed
-by BM25 with one weight per word, so that all kinds stand in one order; a score is given as the share of the
-best that any text could earn, which makes it a number from 0 to 1 that a THRESHOLD can name.
+by BM25 with one weight per word, so that all kinds stand in one order. A score is given as the share of the best
+that any text could earn, which makes it a number between 0 and 1 that a THRESHOLD can name: about 0.45 for a text
+of average length that has every word once.
 
 An element that the caller may not see takes no part: not in the candidates, not in the frequencies of words. And
 for such a caller the index's size, which hidden texts are part of, is replaced by a constant (KIP §66, §88.6).

@@ -14,14 +14,12 @@ from core.errors import NoemaError
 from core.language import plain_value
 from core.language.ast import AsOf, Literal, Object
 from core.language.ast_meta import Operand
-from core.model.elements import AnyElement
 from core.protocol.request import decode_json
 from core.protocol.response import ResultContext
 from core.query.run import coordinate_of
 from core.query.world import World
 from core.schema.environment import environment_of
 from core.state.space import SpaceState
-from core.state.view import View
 from core.transaction.needs import past_view
 from core.transaction.scope import Scope
 
@@ -135,11 +133,18 @@ def seq_literal(value: int) -> AsOf:
 
 
 def past_scope(scope: Scope, state: SpaceState) -> Scope:
-    """The same surroundings over an older state: as it was, without what has been purged since (KIP §60.3)."""
+    """The same surroundings over an older state: as it was, without what has been purged since (KIP §60.3).
+
+    Who may see an element of it is still decided by what it is now (KIP §48.5, §68.2).
+    """
     if state is scope.state:
         return scope
     return msgspec.structs.replace(
-        scope, view=past_view(state, scope.view), state=state, env=environment_of(state.meta)
+        scope,
+        view=past_view(state, scope.view),
+        state=state,
+        env=environment_of(state.meta),
+        present=scope.present or scope.view,
     )
 
 
@@ -153,21 +158,6 @@ def coordinates(scope: Scope, **more: Any) -> ResultContext:  # members of a Res
     )
 
 
-def world_of(scope: Scope, present: View | None = None) -> World:
-    """The scope's view as the caller may see it.
-
-    Args:
-        scope: the surroundings.
-        present: where the view is of the past, the view of the present: who may see an element is decided by
-            what it is now (KIP §48.5, §68.2).
-    """
-    context = scope.query_context()
-    visible = context.visible
-    if visible is None or present is None or present is scope.view:
-        return World(scope.view, scope.env, context)
-    judge, now = visible, present
-
-    def seen(element: AnyElement) -> bool:
-        return judge(now.get(element.id) or element)
-
-    return World(scope.view, scope.env, msgspec.structs.replace(context, visible=seen))
+def world_of(scope: Scope) -> World:
+    """The scope's view as the caller may see it."""
+    return World(scope.view, scope.env, scope.query_context())

@@ -74,7 +74,7 @@ def search(statement: Search, scope: Scope) -> Answer:
     page = page_of("search", statement, scope, usual=_USUAL, most=_MOST)
     state = _searched(statement, page, scope)
     inner = past_scope(scope, state)
-    world = world_of(inner, scope.view)
+    world = world_of(inner)
     probe = _probe(statement, inner)
     grounding = Grounding(world, probe)
     threshold = fraction_of(statement.threshold, "THRESHOLD") or 0.0

@@ -94,7 +94,7 @@ def run_unit(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> Uni
 
 def _read(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> UnitOutcome:
     at, view = _bound_state(state, plan.request, context)
-    scope = _scope(view, at, plan.request, context)
+    scope = _scope(view, at, plan.request, context, present=state)
     results = []
     for op in unit.ops:
         try:
@@ -135,9 +135,11 @@ def _token_seq(request: Request, state: SpaceState, context: Context) -> int | N
     return int(value[1])
 
 
-def _scope(view: View, state: SpaceState, request: Request, context: Context) -> Scope:
+def _scope(
+    view: View, state: SpaceState, request: Request, context: Context, present: View | None = None
+) -> Scope:
     env = environment_of(state.meta)
-    return Scope(view=view, state=state, env=env, context=context, request=request)
+    return Scope(view=view, state=state, env=env, context=context, request=request, present=present)
 
 
 def _run_read(op: Op, scope: Scope, minted: dict[str, Any]) -> OperationResult:

@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from core.authority import Principal, allows, visible
+from core.authority import Principal, allows, projectable, visible
 from core.epistemic.trust import TrustState, trust_of
 from core.model.elements import AnyElement
 from core.model.instants import Instant
@@ -63,7 +63,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         """A text that differs whenever what the caller may see differs."""
         who = self.principal
         return digest_of(
-            [who.id, sorted(who.hidden), None if who.permissions is None else sorted(who.permissions)]
+            [
+                who.id,
+                sorted(who.hidden),
+                sorted(who.projected),
+                None if who.permissions is None else sorted(who.permissions),
+            ]
         )
 
 
@@ -72,7 +77,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
 
     view: what it reads: the start state, or the transaction's own view of it. state: the committed state the
     request started from. env: the schema in force. request: the envelope it stands in. parameters: what the
-    operation was given, for commands within a command (VALIDATE, PREVIEW).
+    operation was given, for commands within a command (VALIDATE, PREVIEW). present: the newest state, where `view`
+    is of the past; who may see an element is decided by what it is now (KIP §48.5).
     """
 
     view: View
@@ -81,6 +87,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     context: Context
     request: Request
     parameters: dict[str, Any] = {}
+    present: View | None = None
 
     @property
     def trust(self) -> TrustState:
@@ -102,9 +109,10 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             now=context.now,
             principal=principal.id,
             authority=context.authority
-            if principal.hidden or principal.permissions is not None
+            if principal.hidden or principal.projected or principal.permissions is not None
             else principal.id,
-            visible=_seen_by(principal) if principal.hidden else None,
+            visible=self._asked(visible) if principal.hidden or principal.projected else None,
+            projectable=self._asked(projectable) if principal.projected else None,
             may_project=allows(principal, "project"),
             purpose=said.purpose if isinstance(said.purpose, str) else None,
             risk=said.risk if isinstance(said.risk, str) else None,
@@ -114,9 +122,10 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             overdue=context.overdue,
         )
 
-
-def _seen_by(principal: Principal) -> Callable[[AnyElement], bool]:
-    return lambda element: visible(principal, element)
+    def _asked(self, gate: Callable[[Principal, AnyElement], bool]) -> Callable[[AnyElement], bool]:
+        """A gate for this caller; it is asked about what an element is now, whatever it was (KIP §48.5)."""
+        principal, now = self.context.principal, self.present or self.view
+        return lambda element: gate(principal, now.get(element.id) or element)
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
