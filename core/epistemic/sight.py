@@ -83,11 +83,6 @@ class Target(msgspec.Struct, frozen=True):
     proposition: str | None = None
 
 
-def same_object(sight: Sight, left: Term, right: Term) -> bool:
-    """Whether two objects are one value after merges."""
-    return canonical_term_key(sight, left) == canonical_term_key(sight, right)
-
-
 def canonical_term_key(sight: Sight, term: Term) -> str:
     """A text that two objects share exactly when they are one value after merges."""
     return term_key(Ref(sight.canonical(term.id)) if isinstance(term, Ref) else term)

@@ -233,3 +233,67 @@ def test_size_of_a_query_is_bounded(brain: Brain, where: str) -> None:
         brain.rows(f"FIND(COUNT(?x)) WHERE {{ ?x {{}} {where} }}")
 
     assert refused.value.code == "ResourceExhausted"
+
+
+def test_no_hops_lead_from_everything_to_itself(brain: Brain) -> None:
+    """With both ends free, {0,...} reaches every element, whatever its kind."""
+    count = brain.rows('FIND(COUNT(?x)) WHERE { (?x, "part_of"{0}, ?x) }')
+
+    assert count == [
+        sum(1 for kind in ("concept", "proposition", "assertion", "evidence") for _ in brain.state.ids(kind))
+    ]  # type: ignore[arg-type]
+    assert brain.rows('FIND(COUNT(?y)) WHERE { (?x, "part_of"{0,1}, ?y) ?x {name: "one"} }') == [2]
+    assert brain.rows('FIND(?y) WHERE { ({id: "C-0000000000000000"}, "part_of"{0,1}, ?y) }') == []
+
+
+def test_one_virtual_variable_for_two_beliefs_is_refused(brain: Brain) -> None:
+    """Each BELIEF has a variable of its own."""
+    with pytest.raises(NoemaError) as refused:
+        brain.rows("FIND(?b) WHERE { ?b BELIEF (id: :p) ?b BELIEF (id: :p) }", {"p": brain.fact.id})
+
+    assert refused.value.code == "TypeMismatch"
+
+
+def test_null_reference_matches_what_refers_to_nothing(brain: Brain) -> None:
+    """A reference field compared with null, and one that may not be read."""
+    assert brain.rows("FIND(?e.id) WHERE { ?e EVIDENCE {generated_by: null} }") == [brain.note.id]
+    assert brain.rows('FIND(?x.name) WHERE { ?x CONCEPT {merged_into: null, name: "one"} }') == ["one"]
+    hidden = {"hidden_fields": lambda element: frozenset({"evidence"})}
+    cited = "FIND(?a.id) WHERE { ?a ASSERTION {evidence: ?e} }"
+    assert brain.rows(cited) == [brain.claimed.id]
+    assert brain.rows(cited, **hidden) == []
+    assert brain.rows('FIND(?a.id) WHERE { STRUCTURAL (?a, "evidence", ?e) }', **hidden) == []
+
+
+def test_structural_references_in_a_path(brain: Brain) -> None:
+    """A path names a structural field by its local name, as a pattern does."""
+    (steps,) = brain.rows('FIND(?x.structural["has_step"]) WHERE { ?x {name: "north"} }')
+
+    assert [set(step) for step in steps] == [{"id"}, {"id"}]
+
+
+@pytest.mark.parametrize(
+    ("clause", "code"),
+    [
+        ("FOR TIME :v", "TypeMismatch"),
+        ("AS OF TX :v", "TypeMismatch"),
+        ('FOR TIME "2026-01-01"', "TypeMismatch"),
+        ('FOR TIME "2026-01-01T00:00:00.0001Z"', "TypeMismatch"),
+    ],
+)
+def test_times_that_are_none(brain: Brain, clause: str, code: str) -> None:
+    """A time is RFC 3339 text, to the millisecond; asked for or not, a wrong one is told."""
+    with pytest.raises(NoemaError) as refused:
+        brain.rows(f"FIND(?x) WHERE {{ ?x {{}} }} {clause}", {"v": 5})
+
+    assert refused.value.code == code
+
+
+def test_belief_of_a_past_instant_is_about_that_instant(brain: Brain) -> None:
+    """AS OF TIME without FOR TIME asks about the time it names."""
+    answer = brain.find(
+        'FIND(?b.temporal.valid_at) WHERE { ?b BELIEF (id: :p) } AS OF TIME "2026-06-01T00:00:00Z"',
+        {"p": brain.fact.id},
+    )
+
+    assert answer.rows == ["2026-06-01T00:00:00.000Z"]
