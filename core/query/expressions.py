@@ -203,7 +203,7 @@ class Expressions:
                     f"REGEX looks at texts of at most {MAX_TEXT} characters",
                     hint="Find words in long texts with SEARCH.",
                 )
-            return compile_regex(wanted).search(subject)
+            return compile_regex(wanted).search(subject, self.world.spend)
 
         return search
 

@@ -20,6 +20,7 @@ from core.errors import NoemaError
 MAX_PATTERN: Final = 512  # characters; a longer one is no pattern a person wrote
 MAX_STATES: Final = 4_096  # after counted repetition is written out
 _MAX_SETS: Final = 2_048  # remembered sets before the memory is emptied
+_UNIT: Final = 64  # tests of a character that count as looking at one record
 
 Test = Callable[[str], bool]
 
@@ -35,6 +36,10 @@ _CONTROLS: Final = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "v": "\v"}
 _START: Final = "^"
 _END: Final = "$"
 _SPLIT: Final = "|"
+
+
+def _for_free(units: int) -> None:
+    """Work that nobody counts."""
 
 
 class _State:
@@ -69,8 +74,13 @@ class Regex:
         self._moves: dict[tuple[frozenset[int], str], frozenset[int]] = {}
         self._states: dict[int, _State] = {}
 
-    def search(self, text: str) -> bool:
-        """Whether the pattern matches somewhere in the text."""
+    def search(self, text: str, spend: Callable[[int], None] = _for_free) -> bool:
+        """Whether the pattern matches somewhere in the text.
+
+        Args:
+            text: of any length; each character costs at most the states of the pattern.
+            spend: told of the work as it is done, about one unit for `_UNIT` tests; it may raise.
+        """
         if self._ignore_case:
             text = text.casefold()
         first = self._closure([self._begin], at_start=True, at_end=not text)
@@ -80,7 +90,16 @@ class Regex:
         reached = first
         last = len(text) - 1
         for index, character in enumerate(text):
-            reached = self._step(reached, character, at_end=index == last, again=again)
+            key = (reached, character)
+            known = self._moves.get(key) if index < last else None
+            if known is None:
+                spend(1 + len(reached) // _UNIT)
+                known = self._step(reached, character, at_end=index == last, again=again)
+                if index < last:
+                    if len(self._moves) >= _MAX_SETS:
+                        self._moves.clear()
+                    self._moves[key] = known
+            reached = known
             if self._accept.number in reached:
                 return True
         return False
@@ -88,21 +107,14 @@ class Regex:
     def _step(
         self, reached: frozenset[int], character: str, *, at_end: bool, again: frozenset[int]
     ) -> frozenset[int]:
-        key = (reached, character)
-        found = None if at_end else self._moves.get(key)
-        if found is None:
-            following = [
-                state.next[0]
-                for number in reached
-                if not isinstance((state := self._states[number]).test, str) and state.test(character)
-            ]
-            found = self._closure(following, at_start=False, at_end=at_end)
-            found |= self._closure([self._begin], at_start=False, at_end=True) if at_end else again
-            if not at_end:
-                if len(self._moves) >= _MAX_SETS:
-                    self._moves.clear()
-                self._moves[key] = found
-        return found
+        """The states that one more character leads to, and those where a match may begin behind it."""
+        following = [
+            state.next[0]
+            for number in reached
+            if not isinstance((state := self._states[number]).test, str) and state.test(character)
+        ]
+        found = self._closure(following, at_start=False, at_end=at_end)
+        return found | (self._closure([self._begin], at_start=False, at_end=True) if at_end else again)
 
     def _closure(self, states: Iterable[_State], *, at_start: bool, at_end: bool) -> frozenset[int]:
         """All states reached without reading: an anchor is passed only where it holds."""

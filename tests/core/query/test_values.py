@@ -120,6 +120,15 @@ def test_regex_is_linear() -> None:
     assert len(regex._moves) < 100
 
 
+def test_regex_counts_its_work() -> None:
+    """What a pattern costs is told as it is spent, so that a query's bounds and deadline hold for it."""
+    spent: list[int] = []
+    compile_regex("(a|b)*c").search("ab" * 5_000, spent.append)
+    compile_regex("((a|b)*c(d|e)*f){1,90}").search("abdecf" * 300, spent.append)
+
+    assert 0 < sum(spent) < 20_000
+
+
 @pytest.mark.parametrize(
     "pattern",
     [
