@@ -3,12 +3,14 @@
     python scripts/environment.py {runtime|dev|ministack|sam}
 
 Run by any Python >= 3.12 that has `venv`; standard library only. An environment carries a copy of the lock it
-was made from: while the two are equal it is used as it is. `dev` is `runtime` and more, in the same `.venv`.
-Two runs at once are safe: the second waits for the first and finds the work done.
+was made from: while the two are equal it is used as it is, and otherwise brought up to date in place, so that a
+process that runs in it goes on. `dev` is `runtime` and more, in the same `.venv`. Two runs at once are safe: the
+second waits for the first and finds the work done.
 """
 
 import fcntl
 import filecmp
+import re
 import shutil
 import subprocess
 import sys
@@ -56,9 +58,32 @@ def install(home: Path, name: str) -> None:
     command += ["--no-deps", "--require-hashes", "--prefer-binary", "-r", lock]
     if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
         sys.exit(f"noema: pip could not install {lock.name}; the message above says why. Then try again.")
+    stale = leftovers(home)
+    if stale:
+        command = [home / "bin" / "python", "-m", "pip", "uninstall", "-qq", "--yes", *stale]
+        subprocess.run(command, stdout=sys.stderr, check=False)
     for each in (name, WITHIN.get(name)):
         if each:
             shutil.copyfile(ROOT / "requirements" / f"{each}.lock", home / f"{each}.lock")
+
+
+def leftovers(home: Path) -> list[str]:
+    """Packages in the environment that none of its locks names any more."""
+    code = (
+        "from importlib.metadata import distributions as d; print(*{each.metadata['Name'] for each in d()})"
+    )
+    told = subprocess.run([home / "bin" / "python", "-c", code], capture_output=True, text=True, check=False)
+    locks = [ROOT / "requirements" / f"{each}.lock" for each, where in HOMES.items() if where == home.name]
+    named = {
+        line.partition("==")[0] for lock in locks for line in lock.read_text().splitlines() if "==" in line
+    }
+    kept = {"pip", *map(canonical, named)}
+    return sorted(each for each in told.stdout.split() if canonical(each) not in kept)
+
+
+def canonical(name: str) -> str:
+    """A package's name as comparisons need it (PEP 503)."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def ensure(name: str) -> Path:
@@ -72,9 +97,7 @@ def ensure(name: str) -> Path:
         fcntl.flock(guard, fcntl.LOCK_EX)
         if current(home, name) and usable(python):
             return python
-        base = WITHIN.get(name)
-        grows = base is not None and current(home, base) and not (home / f"{name}.lock").exists()
-        if not (grows and usable(python)):
+        if not usable(python):
             make(home)
         install(home, name)
     return python

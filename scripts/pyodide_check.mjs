@@ -22,6 +22,12 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, "/noema")
 `);
 py.FS.writeFile("/noema/check.py", fs.readFileSync(path.join(root, "scripts", "pyodide_check.py")));
+py.FS.writeFile("/noema/kip_fixtures.py", fs.readFileSync(path.join(root, "functions", "cli", "fixtures.py")));
+const fixtures = path.join(root, "..", "shared", "kip", "fixtures");
+if (fs.existsSync(fixtures)) {
+  py.FS.mkdirTree("/noema/fixtures");
+  py.mountNodeFS("/noema/fixtures", fixtures);
+}
 try {
   py.runPython(`runpy.run_path("/noema/check.py", run_name="__main__")`);
 } catch (error) {

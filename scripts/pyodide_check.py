@@ -2,7 +2,7 @@
 
 Imports every module of core. Then lets a space remember and answer with nothing but core: the use cases of
 `core.service` over the reference store, with a clock and a source of chance that are arguments. Then runs KIP
-commands as pure calls. Prints one line of JSON.
+commands as pure calls, and the fixture files of KIP 2.0 where they are at hand. Prints one line of JSON.
 """
 
 import importlib
@@ -10,6 +10,7 @@ import json
 import pkgutil
 import platform
 import sys
+from pathlib import Path
 
 import msgspec
 
@@ -113,6 +114,24 @@ def ask_in_kip(spaces: Spaces) -> list[object]:
     return answers
 
 
+def run_fixtures() -> dict[str, int] | None:
+    """How many fixture cases passed and failed; None where the files are not there."""
+    try:
+        from kip_fixtures import run_fixture  # noqa: PLC0415 - as Pyodide is given it
+    except ImportError:
+        from functions.cli.fixtures import run_fixture  # noqa: PLC0415
+    root = Path("/noema") if sys.platform == "emscripten" else Path(__file__).parents[2] / "shared" / "kip"
+    cases = [
+        case
+        for file in sorted((root / "fixtures").glob("*.json"))
+        for case in run_fixture(json.loads(file.read_text("utf-8")))
+    ]
+    failed = [case for case in cases if case.problem is not None]
+    for case in failed:
+        print(f"{case.file}: {case.name}: {case.problem}", file=sys.stderr)
+    return {"passed": len(cases) - len(failed), "failed": len(failed)} if cases else None
+
+
 if __name__ == "__main__":
     names = modules()
     spaces, found, formed = remember()
@@ -126,5 +145,9 @@ if __name__ == "__main__":
         "answer": found.answer,
         "found": found.found,
         "kip": ask_in_kip(spaces)[1],
+        "fixtures": run_fixtures(),
     }
     print(json.dumps(facts, ensure_ascii=False))
+    fixtures = facts["fixtures"]
+    if isinstance(fixtures, dict) and fixtures["failed"]:
+        sys.exit(1)
