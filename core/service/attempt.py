@@ -34,8 +34,8 @@ CHANCE_BYTES: Final = 12 + 16 + 8  # nonce, salt, key suffix
 class Attempt(msgspec.Struct, frozen=True):
     """One try at one version: what it saw, what it writes, and the answer if it lands.
 
-    before: HEAD as seen; None if there was no space. logged: whether it adds a delta row, by whose nonce it can
-    be recognised. upload: the object to write first, where the delta is too large for its row.
+    before: HEAD as seen; None if there was no space. body: the delta as it is stored; None if it adds no commit.
+    upload: the object to write first, where that is too large for a row.
     """
 
     ver: int
@@ -43,8 +43,13 @@ class Attempt(msgspec.Struct, frozen=True):
     nonce: bytes
     writes: tuple[Write, ...]
     committed: Committed
-    logged: bool
+    body: bytes | None = None
     upload: tuple[str, bytes] | None = None
+
+    @property
+    def logged(self) -> bool:
+        """Whether it adds a delta row, by whose nonce it can be recognised."""
+        return self.body is not None
 
 
 class Ticket(msgspec.Struct, frozen=True):
@@ -96,10 +101,11 @@ def prepare(
         tx_id=None if delta is None else delta.tx_id,
         at=None if delta is None else delta.at,
     )
-    upload = None
+    upload = body = None
     if delta is not None:
         check_delta(state, delta)
-        entry, upload = _entry(ticket.space_id, before, delta, chance)
+        body = _body(delta)
+        entry, upload = _entry(ticket.space_id, before, delta, body, chance)
         writes.append(Put(ticket.pk, delta_sk(delta.ver), log_row(entry), When(absent=True)))
         uploaded = None if upload is None else now
         writes += _move_head(ticket, before, state, proposal, entry, uploaded=uploaded)
@@ -111,7 +117,7 @@ def prepare(
         check_writes(writes)
     except TooLarge as fault:
         raise too_large(str(fault)) from fault
-    return Attempt(committed.ver, before, nonce, tuple(writes), committed, delta is not None, upload)
+    return Attempt(committed.ver, before, nonce, tuple(writes), committed, body, upload)
 
 
 def as_seen(before: Head, fence: Fence | None, *, uploaded: Instant | None = None) -> When:
@@ -129,16 +135,26 @@ def _not_swept(uploaded: Instant | None) -> dict[str, int]:
     return {} if uploaded is None else {SWEPT: uploaded}
 
 
-def _entry(
-    space_id: str, before: Head | None, delta: Delta, chance: bytes
-) -> tuple[LogRow, tuple[str, bytes] | None]:
-    """The delta's row and, where it is too large for one, the object that holds its body."""
+def _body(delta: Delta) -> bytes:
+    """A delta as it is stored.
+
+    Raises:
+        NoemaError: `TransactionTooLarge`.
+    """
     count = len(delta.puts) + len(delta.gone)
     if count > MAX_DELTA_ELEMENTS:
         raise too_large(f"a commit may write {MAX_DELTA_ELEMENTS} elements, not {count}")
     body = encode_delta(delta)
     if len(body) > MAX_DELTA_BYTES:
         raise too_large(f"a commit may take {MAX_DELTA_BYTES} bytes, not {len(body)}")
+    return body
+
+
+def _entry(
+    space_id: str, before: Head | None, delta: Delta, body: bytes, chance: bytes
+) -> tuple[LogRow, tuple[str, bytes] | None]:
+    """The delta's row and, where it is too large for one, the object that holds its body."""
+    count = len(delta.puts) + len(delta.gone)
     nonce, salt, suffix = chance[:12], chance[12:28], chance[28:36].hex()
     digest = digest_of(salt, body)
     prev = GENESIS_CHAIN if before is None else before.chain

@@ -45,6 +45,7 @@ from core.service.spaces import Spaces
 from core.service.values import Committed, Decide, Fence, Idempotency, Proposal
 from core.state.layer import Empty
 from core.state.space import SpaceState
+from core.storage.codec import decode_delta
 from core.storage.head import Head, head_of
 from core.storage.layout import ALL_ROWS, HEAD, following, idempotency_sk
 from core.storage.reader import LogReader
@@ -115,6 +116,7 @@ class Commits:
         """
         check_space_id(space_id)
         ticket = Ticket(space_id, idempotency, fence)
+        tried: list[tuple[Attempt, SpaceState]] = []
 
         def attempt(expired: Row | None) -> Attempt:
             head, state = self._spaces.read_current(space_id)
@@ -122,9 +124,15 @@ class Commits:
                 raise Fenced(fence.role)
             proposal = decide(state)
             chance, now = self._entropy.token(CHANCE_BYTES), self._clock.now()
-            return prepare(ticket, head, state, proposal, chance=chance, now=now, expired=expired)
+            made = prepare(ticket, head, state, proposal, chance=chance, now=now, expired=expired)
+            tried[:] = [(made, state)]
+            return made
 
-        return self._run(ticket, deadline).until_settled(attempt)
+        committed = self._run(ticket, deadline).until_settled(attempt)
+        for made, state in tried:
+            if committed is made.committed and made.body is not None:
+                self._spaces.advance(space_id, state, decode_delta(made.body))
+        return committed
 
     def create(
         self,

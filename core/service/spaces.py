@@ -258,6 +258,16 @@ class Spaces:
             raise Moved(f"the manifest {manifest_key} is gone")
         return SegmentsView(decode_manifest(body), self.pieces)
 
+    def advance(self, space_id: str, state: SpaceState, delta: Delta) -> None:
+        """Take note of a commit this process has just made on `state`, so that nobody reads it back.
+
+        Only a cache: whatever was cached since, or under other conditions, stays as it is.
+        """
+        with self._lock:
+            held = self._open.get(space_id)
+            if held is not None and held.state is state:
+                self._open[space_id] = msgspec.structs.replace(held, state=state.apply(delta))
+
     def forget(self, space_id: str) -> None:
         """Drop everything that is cached of a space, pieces of segments included: some of it was erased."""
         self._close(space_id)

@@ -30,6 +30,22 @@ def test_a_warm_read_is_one_small_read() -> None:
     assert table.reads - before == 1
 
 
+def test_a_commit_of_this_process_is_not_read_back() -> None:
+    """What a process has just committed it holds; another process reads it from the log, and both see the same."""
+    world = World()
+    world.create()
+    table = FailingTable(world.table)
+    process = world.again(table=table)
+    process.note("one")
+    process.note("two")
+    before = table.reads
+
+    mine = process.spaces.load(SPACE)
+
+    assert table.reads - before == 1
+    assert dump(mine) == dump(world.again().spaces.load(SPACE))
+
+
 def test_a_warm_cache_catches_up() -> None:
     """A cache that is behind reads the newer commits only, and a read after a write always sees it."""
     world = World()
