@@ -312,6 +312,8 @@ class Lowering:
             else:
                 tests.append(Test(("schema_ref",), self._want(node, out)))
             return
+        if name == "id" and isinstance(node, ast.ObjectPattern):  # a reference where its id is meant
+            node = node.get("id") or node
         path: Path = ("_system", "state") if name == "state" else (name,)
         if path[0] not in KIND_FIELDS[kind]:
             if path[0] not in ALL_FIELDS:

@@ -73,6 +73,7 @@ def test_name_does_not_find_by_alias(brain: Brain) -> None:
 def test_concept_by_id(brain: Brain) -> None:
     """An id given as text or as a reference finds its element."""
     assert names(brain, "?x {id: :id}", {"id": brain.bob.id}) == ["Bob"]
+    assert names(brain, "?x {id: :id}", {"id": reference(brain.bob)}) == ["Bob"]
     assert names(brain, '?x {id: "C-none"}') == []
     assert names(brain, '?x {id: "X"}') == []
 
