@@ -232,9 +232,9 @@ class Lowering:
 
     def _matcher(self, node: ast.ObjectPattern, kinds: tuple[Kind, ...], out: list[Raw]) -> Term:
         """`{id: "..."}` refers to an element; any other match object is a pattern over a hidden variable."""
-        only = node.members[0] if len(node.members) == 1 else None
-        if only is not None and only.name == "id" and isinstance(only.value, ast.Literal):
-            return Ref(_text_of(only.value, "the id of an element"))
+        only = _id_of(node.members[0].value) if len(node.members) == 1 and node.get("id") else None
+        if isinstance(only, ast.Literal):
+            return Ref(_text_of(only, "the id of an element"))
         names = {member.name for member in node.members} - {"type", "state"}
         fitting = [kind for kind in kinds if names <= KIND_FIELDS[kind]]
         kind = fitting[0] if fitting else kinds[0]
@@ -312,8 +312,8 @@ class Lowering:
             else:
                 tests.append(Test(("schema_ref",), self._want(node, out)))
             return
-        if name == "id" and isinstance(node, ast.ObjectPattern):  # a reference where its id is meant
-            node = node.get("id") or node
+        if name == "id":
+            node = _id_of(node)
         path: Path = ("_system", "state") if name == "state" else (name,)
         if path[0] not in KIND_FIELDS[kind]:
             if path[0] not in ALL_FIELDS:
@@ -446,6 +446,12 @@ def _unbound(pattern: Virtual) -> NoemaError:
         "belief needs its subject and its predicate bound",
         hint="Bind the subject by a pattern or an id, and name the predicate.",
     )
+
+
+def _id_of(node: ast.PatternValue) -> ast.PatternValue:
+    """What is written where an id is meant: text, or the reference that holds it."""
+    inner = node.get("id") if isinstance(node, ast.ObjectPattern) else None
+    return node if inner is None else inner
 
 
 def _text_of(node: ast.Node, what: str) -> str:

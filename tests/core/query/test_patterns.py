@@ -74,6 +74,9 @@ def test_concept_by_id(brain: Brain) -> None:
     """An id given as text or as a reference finds its element."""
     assert names(brain, "?x {id: :id}", {"id": brain.bob.id}) == ["Bob"]
     assert names(brain, "?x {id: :id}", {"id": reference(brain.bob)}) == ["Bob"]
+    assert brain.rows(
+        'FIND(?o.name) WHERE { ({id: :id}, "prefers", ?o) }', {"id": reference(brain.alice)}
+    ) == ["Dark"]
     assert names(brain, '?x {id: "C-none"}') == []
     assert names(brain, '?x {id: "X"}') == []
 
