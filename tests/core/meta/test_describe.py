@@ -16,6 +16,7 @@ from core.protocol.request import read_request
 from core.protocol.response import response_to_json
 from core.transaction.scope import Context
 from tests.core.meta.conftest import READER, hiding
+from tests.core.meta.test_search import classify
 
 
 def wide_package():
@@ -65,6 +66,23 @@ def test_the_primer_keeps_principal_and_self_apart(nexus):
 def test_a_space_without_a_self_says_so(nexus):
     """Nobody is taken for the self where none is designated."""
     assert nexus.get("DESCRIBE PRIMER")["self"] is None
+
+
+def test_a_self_that_may_not_be_seen_is_not_told(nexus):
+    """A designated self that is hidden from the caller, or is no Concept, is no self to it."""
+    nexus.manage(msgspec.structs.replace(nexus.state.meta, self_identity=nexus.id("alice")))
+    classify(nexus, "alice", "secret")
+    assert nexus.get("DESCRIBE PRIMER", principal=hiding("secret"))["self"] is None
+    nexus.manage(msgspec.structs.replace(nexus.state.meta, self_identity=nexus.id("message")))
+    assert nexus.get("DESCRIBE PRIMER")["self"] is None
+
+
+def test_chosen_aliases_are_in_the_primer(nexus):
+    """Local names to which the space gave a meaning are part of its schema map."""
+    exact = "kip://test/core-domain@1.0.0/project_status"
+    nexus.activate([], aliases={"state_of": exact})
+
+    assert nexus.get("DESCRIBE PRIMER")["schema"]["aliases"] == {"state_of": exact}
 
 
 def test_the_primer_holds_no_memories(nexus):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from core.authority import Principal
+from core.errors import NoemaError
+from core.transaction.needs import Deltas
 from tests.core.meta.conftest import READER, hiding
 from tests.core.meta.test_search import classify
 
@@ -285,6 +288,54 @@ def test_hidden_changes_are_not_streamed(nexus):
 
     assert [envelope["tx_id"] for envelope in envelopes if envelope["changes"]] == [nexus.deltas[2].tx_id]
     assert nexus.id("bob") not in str(envelopes)
+
+
+def test_what_is_gone_for_good_is_not_told_to_who_may_not_see_everything(nexus):
+    """An element removed without a stub is in an owner's chronology and in nobody's else who is restricted."""
+    nexus.now += 1000
+    state = nexus.state
+    gone = nexus.id("activity")
+    delta = msgspec.structs.replace(
+        nexus.deltas[-1],
+        ver=state.ver + 1,
+        seq=state.seq + 1,
+        tx_id="tx-erasing",
+        puts=(),
+        gone=(gone,),
+        transaction_class="erasure",
+    )
+    nexus._append(delta)
+
+    owner = nexus.get("CHANGES AFTER SEQ :n", n=state.seq)
+    assert owner[0]["changes"] == [{"id": gone, "kind": "activity", "op": "purged", "version": 0}]
+    assert nexus.get("CHANGES AFTER SEQ :n", n=state.seq, principal=hiding("secret")) == []
+    assert nexus.code("HISTORY ELEMENT :activity") == "NotFoundOrNotVisible"
+
+
+def test_a_log_that_ends_early_is_told_as_far_as_it_goes(nexus):
+    """Where fewer commits are handed in than the state has, the answer holds those there are."""
+    renamed(nexus, "a")
+    answer = nexus._answer
+    nexus._answer = lambda need: [] if isinstance(need, Deltas) else answer(need)
+
+    assert nexus.get("HISTORY SPACE") == []
+    assert nexus.get("CHANGES AFTER SEQ 0") == []
+    assert nexus.code("DESCRIBE TRANSACTION :tx", tx=nexus.deltas[-1].tx_id) == "TransactionUnknown"
+
+
+def test_a_store_that_fails_is_not_taken_for_history(nexus):
+    """Faults other than a trimmed log pass through as what they are."""
+    failure = NoemaError("ServiceUnavailable", "not now")
+    tx = nexus.deltas[-1].tx_id
+    nexus._answer = lambda need: failure
+
+    for command in (
+        "HISTORY SPACE",
+        "HISTORY ELEMENT :bob",
+        "CHANGES AFTER SEQ 0",
+        "DESCRIBE TRANSACTION :tx",
+    ):
+        assert nexus.code(command, tx=tx) == "ServiceUnavailable"
 
 
 # --- snapshots

@@ -290,6 +290,29 @@ def test_a_pinned_search_says_so(nexus):
     assert "current_space_seq" not in search
 
 
+def test_a_cursor_does_not_outlive_what_its_caller_may_see(nexus):
+    """When more is hidden from a caller than on the first page, the cursor is no longer good."""
+    cursor = nexus.one('SEARCH COGNITION "alice" LIMIT 1', principal=hiding("a"))["next_cursor"]
+
+    error = nexus.code('SEARCH COGNITION "alice" CURSOR :c', c=cursor, principal=hiding("b"))
+
+    assert error == "CursorInvalidated"
+
+
+def test_a_hit_shows_what_there_is(nexus):
+    """Evidence without an inline payload, and a Concept without a name, are shown without a passage of their own."""
+    nexus.do('CREATE CONCEPT ?x { TYPE "Person" SET ATTRIBUTES {note: "unnamed wanderer"} }')
+    (hit,) = nexus.get('SEARCH CONCEPT "wanderer"')
+    assert hit["name"] is None
+    ref = {"id": hit["id"]}
+    nexus.do('ENSURE PROPOSITION ?p (:x, "prefers", :dark)', x=ref)
+
+    statements = {row["subject"]["id"]: row for row in nexus.get('SEARCH PROPOSITION "dark"')}
+
+    assert "label" not in statements[ref["id"]]["subject"]
+    assert statements[ref["id"]]["snippet"] == "prefers · Dark Mode"
+
+
 # --- who may
 
 
