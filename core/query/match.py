@@ -138,6 +138,8 @@ def _match_elements(world: World, pattern: Elements, access: Access, after: str 
         if _is_constant(test.want) and not (by_type and test.path == ("schema_ref",))
     ]
     binders = [_binder(world, test) for test in pattern.tests if not _is_constant(test.want)]
+    if world.open and not checks and not binders and access.index in {"type", "kind"}:
+        return _listed(world, slot, ids)
 
     def extend(row: Row) -> Iterator[Row]:
         for found in world.each(ids(row)):
@@ -157,6 +159,19 @@ def _match_elements(world: World, pattern: Elements, access: Access, after: str 
                 if binders:
                     yield from _bind_all(binders, 0, extended, known)
                 else:
+                    yield extended
+
+    return extend
+
+
+def _listed(world: World, slot: int, ids: Callable[[Row], Sequence[str]]) -> Extend:
+    """Active elements of a type or kind, as the index lists them: counting them reads none of them."""
+
+    def extend(row: Row) -> Iterator[Row]:
+        for found in world.each(ids(row)):
+            if found not in world.inactive:
+                extended = bind(row, slot, Ref(found))
+                if extended is not None:
                     yield extended
 
     return extend

@@ -7,10 +7,10 @@ on work. What must never live here: patterns.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 from core.errors import NoemaError
-from core.model.elements import AnyElement, Concept, Json
+from core.model.elements import AnyElement, Concept, Json, State
 from core.query.context import QueryContext
 from core.query.fields import Path, read_field
 from core.query.wire import OPAQUE, conceal, to_wire
@@ -35,6 +35,7 @@ class World:
         self._left = context.limits.rows_examined
         self._until_check = 1
         self._read: dict[str, AnyElement] = {}
+        self._inactive: frozenset[str] | None = None
         self._counts: dict[str, int] = {}
         self._merges: bool | None = None
 
@@ -72,6 +73,14 @@ class World:
         if known is None:
             known = self._counts[key] = self.view.count(key)
         return known
+
+    @property
+    def inactive(self) -> frozenset[str]:
+        """Ids of every element that is not active, from the index of states."""
+        if self._inactive is None:
+            away = (state for state in get_args(State) if state != "active")
+            self._inactive = frozenset(found for state in away for found in self.find(state_key(state)))
+        return self._inactive
 
     def each(self, ids: Sequence[str]) -> Iterable[str]:
         """Candidates one by one; those never looked at cost nothing."""

@@ -140,6 +140,8 @@ def looked_at(brain: Brain, text: str) -> int:
         ('FIND(?x) WHERE { ?x {type: "Person", key: "k5"} }', 2),
         ('FIND(?z.name) WHERE { (?x, "knows", ?y) (?y, "knows", ?z) ?x {key: "k5"} }', 16),
         ('FIND(?x.name) WHERE { ?x {type: "Person"} } LIMIT 10', 22),
+        ('FIND(COUNT(?x)) WHERE { ?x {type: "Person"} }', 0),
+        ("FIND(COUNT(?x)) WHERE { ?x ASSERTION {} }", 0),
         ('FIND(?a.id) WHERE { ?a ASSERTION {proposition: ({key: "k5"}, "knows", ?y)} }', 6),
         ('FIND(?b.status) WHERE { ?b BELIEF SLOT ({key: "k5"}, "knows") }', 30),
     ],
