@@ -45,14 +45,6 @@ class Postings(Protocol):
         """How many terms an element's text has."""
 
 
-class Hit(msgspec.Struct, frozen=True):
-    """An element that fits, how well, and the share of the query (by rarity) that its text holds."""
-
-    id: str
-    score: float
-    coverage: float
-
-
 def inverse_frequency(documents: int, having: int) -> float:
     """How much a term tells: the rarer, the more; never negative."""
     return math.log(1 + (max(documents, having) - having + 0.5) / (having + 0.5))
@@ -61,28 +53,6 @@ def inverse_frequency(documents: int, having: int) -> float:
 def weight(times: float, length: float, average: float) -> float:
     """How much of a term's weight a text earns by having it `times` times."""
     return times * (K1 + 1) / (times + K1 * (1 - B + B * length / max(average, 1.0)))
-
-
-def search(postings: Postings, terms: Iterable[str], visible: Callable[[str], bool]) -> list[Hit]:
-    """Every visible element that has a term of the query, best first; ties in order of creation.
-
-    Nothing is cut off here, so an empty answer means that no visible text has any of the terms.
-    """
-    stats = postings.text_stats
-    average = stats.terms / max(stats.documents, 1)
-    scores: dict[str, float] = {}
-    covered: dict[str, float] = {}
-    total = 0.0
-    for term in dict.fromkeys(terms):
-        found = [(element, times) for element, times in postings.word(term) if visible(element)]
-        idf = inverse_frequency(stats.documents, len(found))
-        total += idf
-        for element, times in found:
-            earned = idf * weight(times, postings.text_length(element), average)
-            scores[element] = scores.get(element, 0.0) + earned
-            covered[element] = covered.get(element, 0.0) + idf
-    hits = [Hit(element, score, covered[element] / total) for element, score in scores.items()]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.id[2:]))
 
 
 class Basis(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ three rounds over at least half an hour it is set aside (`cancelled`), visibly, 
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -204,7 +205,8 @@ class Formation:
                 self.table.transact(writes)
             except Refused:
                 raise NoemaError("Busy", "the conversation changed meanwhile", retry_after_ms=1000) from None
-        self.wake(space_id)
+        with suppress(StoreFault):  # the row is the truth: without the hint the sweep finds it
+            self.wake(space_id)
         return True
 
 
@@ -343,7 +345,8 @@ class _Run:
             "updated": now,
         }
         if last:
-            answer = f"{sums.evidence} messages filed as evidence, {sums.claims} claims, {sums.commitments} commitments."
+            told = (_many(sums.evidence, "message"), _many(sums.claims, "claim"), _many(sums.commitments, "commitment"))
+            answer = f"{told[0]} filed as evidence, {told[1]}, {told[2]}."
             cleared: Row = dict.fromkeys(("failed_reason", "rounds", "first_failed", "retry_at"))
             row |= cleared | {"answer": answer}
         seen: Row = {"nonce": record.row["nonce"], "done": begun or None, "run": record.row.get("run")}
@@ -411,6 +414,10 @@ class _Run:
         """Write rows under the lease without a commit of memory."""
         deadline = self._service.clock.now() + COMMIT_MS
         self._service.commits.commit(self._space_id, lambda _: proposal, deadline=deadline, fence=self.fence)
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _plus(before: Formed, part: Formed) -> Formed:

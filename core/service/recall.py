@@ -24,7 +24,7 @@ from core.model.instants import format_instant
 from core.model.literals import Literal
 from core.ports import Clock, Row
 from core.protocol import http_types as wire
-from core.search.bm25 import search
+from core.search.bm25 import basis_of, score
 from core.search.text import words
 from core.search.turns import NO_TURNS, Turns
 from core.service.conversations import CITES, Conversations
@@ -92,12 +92,11 @@ class Recall:
         limit = max(1, min(MAX_PROBE, body.limit))
         state = self._spaces.load(space_id)
         hidden = hidden_ids(state)
-        hits = [
-            hit
-            for hit in search(state, terms, lambda element: element not in hidden)
-            if _is_memory(state, hit.id)
-        ]
-        shown = (state.get(hit.id) for hit in hits[:limit])
+        found = score(
+            state, terms, basis_of(state), letters="CEP", admits=lambda element, _: element not in hidden
+        )
+        hits = [element for element, _ in found.ranked("CEP", {})]
+        shown = (state.get(element) for element in hits[:limit])
         return wire.ProbeOutput(
             found=bool(hits),
             negative_cached=False,
@@ -110,7 +109,13 @@ class Recall:
         return answer(state, question, self._orders.of(state), self._clock.now())
 
     def _note(self, caller: Caller, space_id: str, question: Question, found: Answer) -> int | None:
-        """Keep the question and its answer as a conversation of the collection `recall`."""
+        """Keep the question and its answer as a conversation of the collection `recall`.
+
+        An anonymous reader of a public space writes nothing, this record included: reading must not cost the owner
+        a row, and nobody could be asked about it.
+        """
+        if caller.kind == "anonymous":
+            return None
         cited = {name for line in found.cited for name in (line.entity, line.source) if name}
         row: Row = {"status": "completed", "answer": found.text, CITES: " ".join(sorted(cited)) or None}
         if len(question.query) > _KEPT_QUERY:
@@ -153,11 +158,6 @@ def _citation(line: Line) -> wire.Memory:
         source=line.source,
         created_at=format_instant(line.at),
     )
-
-
-def _is_memory(state: SpaceState, element: str) -> bool:
-    """Whether a hit is a memory rather than plumbing: what is only found through others is left out."""
-    return kind_of(element) in ("concept", "evidence", "proposition") and state.get(element) is not None
 
 
 def _hit(element: AnyElement, terms: list[str]) -> wire.Memory:

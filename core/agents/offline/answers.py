@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from core.agents.dialogue import Question
+from core.agents.offline.cues import LISTED
 from core.agents.offline.questions import Asked, read_asked
 from core.agents.offline.recollection import (
     MAX_TURNS,
@@ -23,8 +24,10 @@ from core.agents.offline.recollection import (
     recall_turns,
     turn_line,
 )
+from core.agents.offline.rules.rule import one_spelling
 from core.agents.vocabulary import FUNCTIONAL, predicate
 from core.model.instants import Instant
+from core.search.text import words
 from core.search.turns import Turns
 from core.state.view import View
 
@@ -85,8 +88,11 @@ def _text(claims: list[Line], said: list[Line]) -> str:
 
 
 def _uncertainty(asked: Asked, claims: list[Line], said: list[Line]) -> float:
-    """0 sure to 1 guessing: by the claims' confidence, doubled doubt where they disagree; else by coverage."""
-    current = [line for line in claims if line.current]
+    """0 sure to 1 guessing: by the claims' confidence, doubled doubt where they disagree; else by coverage.
+
+    A list of likings that says nothing of what else the question names is half a guess.
+    """
+    current = [line for line in claims if line.current or line.kind == "commitment"]
     if current:
         doubt = 1 - max(line.confidence or 0.8 for line in current)
         slots: dict[str, set[str]] = {}
@@ -96,6 +102,9 @@ def _uncertainty(asked: Asked, claims: list[Line], said: list[Line]) -> float:
         contested = (
             any(len(values) > 1 for values in slots.values()) and len({line.speaker for line in current}) > 1
         )
-        return 0.5 if contested else max(0.05, doubt)
+        held = {term for line in current for term in words(one_spelling(line.text))}
+        listed = all(line.kind in LISTED for line in current)
+        beside = listed and bool(asked.rest) and not asked.rest & held
+        return 0.5 if contested or beside else max(0.05, doubt)
     best = max((line.sure for line in said), default=0.0)
     return max(0.3, 1 - 0.7 * best)

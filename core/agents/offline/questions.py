@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 
 import msgspec
 
 from core.agents.dialogue import Question
 from core.agents.offline.clauses import plain_apostrophes
-from core.agents.offline.cues import CUES, FIRST_PERSON, PAST, RELATIONAL
-from core.agents.offline.dates import MONTHS, When, find_dates
+from core.agents.offline.cues import COMMITMENTS, CUES, FIRST_PERSON, KIND_ASKED, KINDS, PAST, RELATIONAL
+from core.agents.offline.dates import MONTHS, WEEKDAYS, When, find_dates
+from core.agents.offline.kin import Kin, find_kin
 from core.agents.offline.people import find_named
-from core.agents.offline.rules.rule import RELATIONS
+from core.agents.offline.rules.rule import one_spelling
+from core.agents.offline.values import NO_PERSON
 from core.agents.vocabulary import PERSON
 from core.model.elements import Concept
 from core.model.instants import Instant
 from core.search.text import words
-from core.state.indexes import concept_key
+from core.state.indexes import concept_key, name_key
 from core.state.view import View
 
 _WORD: Final = re.compile(r"[^\W_][\w'-]*")
-_MY_RELATION: Final = re.compile(rf"\b(?:my|our) (?:\w+ )?(?P<relation>{RELATIONS})\b", re.IGNORECASE)
 DAY: Final = "@day"  # a term that stands for the day a question names; no text has it
 # Words that ask without saying what for: "Tell me what you know about Bob".
-_IDLE: Final = frozenset(words("tell know anything everything something remember about summary happened"))
+_IDLE: Final = frozenset(
+    words(
+        "tell know anything everything something remember about summary happened currently nowadays today days right still"
+        " thing stuff person people say said mention give show list please activity hobby interest pastime"
+    )
+)
 # Words that so many questions share that having them answers none.
 _WEAK: Final = frozenset(
     words("favourite favorite kind type sort thing many much often name get go going come")
 )
+# Where a question names whom it is about: behind the verb that asks, before a possessive, behind "about".
+_AUXILIARY: Final = r"do|does|did|is|are|was|were|has|have|had|will|would|can|could|should|must|might"
+_SUBJECT: Final = re.compile(
+    rf"\b(?i:(?:{_AUXILIARY})(?:n't)?|about|remind|who's|whether|if|where|what|when) (?P<name>[^\W\d_a-z][\w-]+)"
+    rf"|(?P<owner>[^\W\d_a-z][\w-]+)'s\b"
+)
+_LOWER_SUBJECT: Final = re.compile(r"\b(?:do|does|did) (?P<name>[a-z][\w-]*) (?=[a-z])|(?<!my )(?<!our )(?<!the )(?<!your )(?<!\ba )(?<!his )(?<!her )(?<!their )\b(?P<owner>[a-z][\w-]+)'s\b")
+_NO_SUBJECT: Final = NO_PERSON | frozenset(WEEKDAYS) | frozenset(
+    "me us i him them mine theirs people everyone anyone anybody who what that's let".split()
+)
+_YES_NO: Final = re.compile(rf"\W*(?:(?:and|so|but|hey),? )?(?:{_AUXILIARY})\b", re.IGNORECASE)
 _YEAR: Final = re.compile(r"\b(?:19|20)\d\d\b")
 _MONTH: Final = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b", re.IGNORECASE)
 
@@ -37,7 +55,11 @@ class Asked(msgspec.Struct, frozen=True):
     """A question read: its terms, whom it is about, which predicates it asks for, and of what time.
 
     named: persons whom the words name. focus: those, or who asks, or the asker's relative: whose claims may
-    answer. day: the one day it names. names: the terms that are those persons' names. light: those, and words that answer nothing. past: it asks for what was. broad: it asks for all there is.
+    answer. day: the one day it names. names: the terms that are those persons' names. light: those, and words that
+    answer nothing. past: it asks for what was. broad: it asks for all there is.
+    strangers: terms that name somebody whom nobody here is known by. kin: whose relatives it is about.
+    kind: the kind of thing it wants ("drink"). rest: terms that neither name anybody nor ask for a predicate.
+    closed: it can be answered with yes or no.
     """
 
     text: str
@@ -53,6 +75,11 @@ class Asked(msgspec.Struct, frozen=True):
     day: When | None = None
     months: tuple[int, ...] = ()
     years: tuple[int, ...] = ()
+    strangers: frozenset[str] = frozenset()
+    kin: Kin | None = None
+    kind: str | None = None
+    rest: frozenset[str] = frozenset()
+    closed: bool = False
 
 
 def read_asked(view: View, question: Question, now: Instant) -> Asked:
@@ -60,35 +87,34 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
     text = plain_apostrophes(question.query)
     predicates = frozenset(name for name, cue in CUES.items() if cue.asks.search(text))
     named = _named(view, text)
-    focus = list(named)
     asker = find_asker(view, question.context.counterparty)
-    if asker is not None:
-        relatives = [
-            person
-            for match in _MY_RELATION.finditer(text)
-            for person in find_named(view, f"{asker.name}'s {match['relation'].lower()}")
-        ]
-        focus += relatives
-        # "Where does my sister live?" is not about who asks; "Who is my sister?" is.
-        if FIRST_PERSON.search(text) and (not relatives or predicates <= RELATIONAL):
-            focus.append(asker)
+    kin = find_kin(view, text, named, asker)
+    if kin is not None:
+        predicates -= {"name"}
+    focus = _focus(text, named, asker, kin, predicates)
     dates = find_dates(text, now, past=True)
     days = [when for when in dates if when.precision == "day"]
     day = days[0] if len(days) == 1 else None
     # The day stands for its words: turns are found by when they were said, not by naming the date.
     telling = words(text) if day is None else [*words(text.replace(day.words, " ")), DAY]
     terms = tuple(dict.fromkeys(telling))
-    names = frozenset(term for person in named for name in _names(person) for term in words(name))
+    names = frozenset(term for person in named for term in name_terms(person))
+    strangers = _strangers(view, text) - names
     broad = False
-    if focus and not predicates and not set(terms) - names - _IDLE:  # all that is known of somebody
+    bare = not predicates and COMMITMENTS.search(text) is None
+    if focus and bare and not set(terms) - names - _IDLE:  # all that is known of somebody
         predicates, names, broad = frozenset(CUES), frozenset(), True
+    light = names | _WEAK | strangers
+    if not set(terms) - light:  # "Who is Bob?" asks for whatever says his name
+        light -= strangers
+    kind = _kind(text)
     return Asked(
         text=text,
         terms=terms,
         named=tuple(named),
         focus=tuple({person.id: person for person in focus}.values()),
         names=names,
-        light=names | _WEAK,
+        light=light,
         predicates=predicates,
         broad=broad,
         past=PAST.search(text) is not None,
@@ -96,7 +122,55 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
         day=day,
         months=tuple({MONTHS[match.lower()] for match in _MONTH.findall(text) if match != "may"}),
         years=tuple({int(year) for year in _YEAR.findall(text)}),
+        strangers=strangers,
+        kin=kin,
+        kind=kind,
+        rest=_rest(text, () if broad else predicates) - names - strangers - ({kind} & KINDS.keys()),
+        closed=_YES_NO.match(text) is not None,
     )
+
+
+def _focus(
+    text: str, named: list[Concept], asker: Concept | None, kin: Kin | None, predicates: frozenset[str]
+) -> list[Concept]:
+    """Whose claims may answer. "Where does my sister live?" is not about who asks; "Who is my sister?" is."""
+    focus = list(named)
+    relational = predicates <= RELATIONAL
+    if kin is not None:
+        focus += kin.people
+        if not relational and kin.owner is not None:
+            focus = [person for person in focus if person.id != kin.owner.id]
+    about_asker = kin is None or relational or kin.owner is None or asker is None or kin.owner.id != asker.id
+    if asker is not None and FIRST_PERSON.search(text) and about_asker:
+        focus.append(asker)
+    return focus
+
+
+def _strangers(view: View, text: str) -> frozenset[str]:
+    """Terms of names in a naming place that nobody and nothing here is known by."""
+    pattern = _SUBJECT if any(char.isupper() for char in text[1:]) else _LOWER_SUBJECT
+    found: set[str] = set()
+    for match in pattern.finditer(text):
+        name = (match["name"] or match["owner"]).removesuffix("'s")
+        lower = name.lower()
+        plain = lower in _NO_SUBJECT or lower in MONTHS or lower in CUES
+        if not plain and not any(view.find(name_key(spelling)) for spelling in (name, name.title())):
+            found.update(words(name))
+    return frozenset(found)
+
+
+def _kind(text: str) -> str | None:
+    """The kind of thing a question wants, as a term: `"Which drinks does she like?"` -> `"drink"`."""
+    match = KIND_ASKED.search(text)
+    return None if match is None else next(iter(words(one_spelling(match["kind"] or match["verb"]))), None)
+
+
+def _rest(text: str, predicates: Collection[str]) -> frozenset[str]:
+    """The telling terms of a question without the words that ask for its predicates, dates or commitments."""
+    text = COMMITMENTS.sub(" ", text)
+    for name in predicates:
+        text = CUES[name].asks.sub(" ", text)
+    return frozenset(words(one_spelling(text))) - _IDLE - _WEAK
 
 
 def find_asker(view: View, counterparty: str | None) -> Concept | None:
@@ -128,5 +202,7 @@ def _named(view: View, text: str) -> list[Concept]:
     return list(found.values())
 
 
-def _names(person: Concept) -> tuple[str, ...]:
-    return tuple(name for name in (person.name, *person.aliases) if name)
+def name_terms(person: Concept) -> frozenset[str]:
+    """The terms of what a person is called; "Ada's sister" is how Anna is known, but no name of hers."""
+    names = (name for name in (person.name, *person.aliases) if name and ("'s " not in name or name == person.name))
+    return frozenset(term for name in names for term in words(name))

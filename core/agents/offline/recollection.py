@@ -7,14 +7,19 @@ strengthens a memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import islice
 from typing import Final
 
 import msgspec
 
 from core.agents.dialogue import text_of
-from core.agents.offline.cues import ALSO, COMMITMENTS, CUES, RELATIONAL
-from core.agents.offline.questions import DAY, Asked
+from core.agents.offline.cues import ALSO, COMMITMENTS, CUES, KINDS, LISTED, RELATIONAL
+from core.agents.offline.dates import When, find_dates
+from core.agents.offline.kin import Kin
+from core.agents.offline.questions import DAY, Asked, name_terms
 from core.agents.offline.rules.rule import one_spelling
 from core.agents.vocabulary import COMMITMENT, COMMITTED_TO, DETAIL, FUNCTIONAL, local_name, predicate
 from core.model.elements import Assertion, Concept, Evidence, Proposition
@@ -32,6 +37,7 @@ _COMMON: Final = frozenset(
 )  # of a label, what does not tell it from others
 MAX_CLAIMS: Final = 6
 MAX_TURNS: Final = 20
+MAX_COMMITMENTS: Final = 500  # the newest, looked at for one question
 
 
 class Line(msgspec.Struct, frozen=True):
@@ -72,11 +78,28 @@ def recall_claims(view: View, asked: Asked, now: Instant) -> list[Line]:
     lines = [
         line
         for line, said in found
-        if said or (line.kind in asked.predicates | {"value"} and line.kind not in named | related)
+        if (said or (line.kind in asked.predicates | {"value"} and line.kind not in named | related))
+        and _answers(asked, line, said=said)
     ]
     lines.sort(key=lambda line: (not line.current, -line.sure, -line.at))
     unique = {(line.text, line.speaker): line for line in reversed(lines)}
     return [line for line in lines if unique[line.text, line.speaker] is line][:MAX_CLAIMS]
+
+
+def _answers(asked: Asked, line: Line, *, said: bool) -> bool:
+    """Whether a claim of a predicate asked for can answer: it speaks of whom and of what the question wants."""
+    held = frozenset(words(one_spelling(line.text)))
+    if not asked.strangers <= held:
+        return False
+    if line.kind not in LISTED:
+        return True
+    if asked.closed and asked.rest and not asked.rest & held:
+        return False  # "Does she like opera?" is not answered by her liking tea
+    if asked.kind is None or asked.kind in held:
+        return True
+    if asked.kind in KINDS:
+        return bool(KINDS[asked.kind] & held)
+    return said or "favourite" not in one_spelling(asked.text)
 
 
 def _propositions(view: View, asked: Asked, person: Concept) -> Iterator[Proposition]:
@@ -135,7 +158,9 @@ def _line(view: View, asked: Asked, about: Proposition, claim: Assertion, *, cur
     cue = CUES[local_name(about.predicate_ref)] if local_name(about.predicate_ref) in CUES else CUES["value"]
     form = cue.ended if claim.stance == "support" and not current else cue.holds
     form = cue.denied if claim.stance == "reject" else form
-    text = form.format(s=_subject(view, about.subject), o=_words(view, about.object))
+    subject = _subject(view, about.subject)
+    # "camping with Ada's family" of Ada herself
+    text = form.format(s=subject, o=_words(view, about.object).replace(f"{subject}'s ", "their "))
     first, last = claim.valid_time.start, _held(view, claim)[1]
     if not current and last < 2**53:
         text += f" until {day(last)}"
@@ -184,12 +209,18 @@ def day(instant: Instant) -> str:
 
 
 def recall_commitments(view: View, asked: Asked, now: Instant) -> list[Line]:
-    """Open commitments, if the question asks for any: those it names first, then by when they are due."""
-    if COMMITMENTS.search(asked.text) is None:
+    """Open commitments, if the question asks for any: those it names, by when they are due.
+
+    Of those on record the newest are looked at, so that a question costs the same however long the record.
+    """
+    if COMMITMENTS.search(asked.text) is None or (asked.kin is not None and not asked.kin.people):
         return []
-    terms = set(asked.terms) - asked.names
+    makers = {person.id for person in (asked.named if asked.kin is None else asked.kin.people)}
+    ahead = find_dates(asked.text, now)
+    span = ahead[0] if len(ahead) == 1 else None
+    terms = asked.rest - (frozenset(words(span.words)) if span is not None else frozenset())
     found: list[tuple[int, Instant, Line]] = []
-    for element in view.find(type_key(COMMITMENT)):
+    for element in islice(reversed(view.find(type_key(COMMITMENT))), MAX_COMMITMENTS):
         made = view.get(element)
         if (
             not isinstance(made, Concept)
@@ -197,24 +228,34 @@ def recall_commitments(view: View, asked: Asked, now: Instant) -> list[Line]:
             or made.attributes.get("status") != "pending"
         ):
             continue
-        maker = next((view.get(ref.target) for ref in made.structural if ref.field == COMMITTED_TO), None)
-        if asked.named and not any(_is(maker, person) for person in asked.named):
+        line, at = _commitment(view, made, now)
+        maker = next((ref.target for ref in made.structural if ref.field == COMMITTED_TO), None)
+        summary = frozenset(words(str(made.attributes.get("summary"))))
+        told = {term for person in asked.named for term in name_terms(person)}
+        if makers and maker not in makers and not told & summary:
             continue
-        due = str(made.attributes.get("due_at") or "")
-        at = parse_instant(due) if due else 2**52
-        text = f"{_name(maker)} ({made.attributes.get('commitment_class')}): {made.attributes.get('summary')}"
-        text += f", due {day(at)}" if due else ""
-        said = parse_instant(str(made.attributes["created_at"]))
-        source = next((ref.target for ref in made.structural if ref.target.startswith("E-")), None)
-        overlap = len(terms & set(words(str(made.attributes.get("summary")))))
-        line = Line(text, made.id, "commitment", _name(maker), said, source, sure=0.8, current=at >= now)
-        found.append((-overlap, at if at >= now else at + 2**52, line))
-    best = [line for overlap, _, line in sorted(found, key=lambda row: row[:2])]
-    return best[:MAX_CLAIMS]
+        if not asked.strangers <= summary or (span is not None and not _falls(span, at)):
+            continue
+        found.append((-len(terms & summary), at if at >= now else at + 2**52, line))
+    found.sort(key=lambda row: row[:2])
+    wanted = [line for overlap, _, line in found if overlap or not terms or span is not None]
+    return wanted[:MAX_CLAIMS]
 
 
-def _is(element: object, person: Concept) -> bool:
-    return isinstance(element, Concept) and element.id == person.id
+def _commitment(view: View, made: Concept, now: Instant) -> tuple[Line, Instant]:
+    """A commitment as a line, and when it is due (far off where that was not said)."""
+    maker = next((view.get(ref.target) for ref in made.structural if ref.field == COMMITTED_TO), None)
+    due = str(made.attributes.get("due_at") or "")
+    at = parse_instant(due) if due else 2**52
+    text = f"{_name(maker)} ({made.attributes.get('commitment_class')}): {made.attributes.get('summary')}"
+    text += f", due {day(at)}" if due else ""
+    said = parse_instant(str(made.attributes["created_at"]))
+    source = next((ref.target for ref in made.structural if ref.target.startswith("E-")), None)
+    return Line(text, made.id, "commitment", _name(maker), said, source, sure=0.8, current=at >= now), at
+
+
+def _falls(span: When, at: Instant) -> bool:
+    return span.start <= at < span.end
 
 
 # --- turns
@@ -258,19 +299,61 @@ def _dated(view: View, asked: Asked, turns: Turns) -> dict[str, list[int]]:
 
 
 def bears(view: View, asked: Asked, turns: Turns, place: int) -> bool:
-    """Whether a turn itself has a telling word of the question, or answers a question that has one."""
+    """Whether a turn can answer: in one breath it speaks of whom and of what the question is about.
+
+    A sentence with a telling word counts if it speaks of the person asked about, or if that person says it; so
+    "I live in Porto. I saw Bob." does not say where Bob lives. A turn behind a question goes with it.
+    """
+    said, asking = _said(view, turns, place), _question_before(view, turns, place)
+    breaths = [frozenset(words(piece)) for piece in _SENTENCE.split(said)]
+    if asking:
+        breaths.append(frozenset(words(asking)))
     evidence = view.get(turns.ids[place])
     at = evidence.observed_at if isinstance(evidence, Evidence) else None
-    if asked.day is not None and at is not None and asked.day.covers(at):
+    on_day = asked.day is not None and at is not None and asked.day.covers(at)
+    telling = set(asked.terms) - asked.light
+    concerned = _concerned(view, asked, turns, place)
+    return any((on_day or telling & breath) and concerned(breath) for breath in breaths)
+
+
+def _concerned(view: View, asked: Asked, turns: Turns, place: int) -> Callable[[frozenset[str]], bool]:
+    """Whether the words of a sentence of this turn speak of those whom the question is about."""
+    speakers = speaker_ids(view, turns, place)
+    if asked.kin is not None:
+        return partial(_concerns_kin, asked, asked.kin, speakers)
+    named = {person.id for person in asked.named}
+    if not named or speakers & {person.id for person in asked.focus}:
+        return asked.strangers.issubset
+    beside = {one for other in turns.around(place) for one in speaker_ids(view, turns, other)}
+    if beside & named and _YOU.search(_said(view, turns, place)):
+        return asked.strangers.issubset  # spoken to the person asked about
+    wanted = frozenset(term for person in asked.named for term in name_terms(person))
+    return lambda breath: asked.strangers <= breath and bool(wanted & breath)
+
+
+def _concerns_kin(asked: Asked, kin: Kin, speakers: frozenset[str], breath: frozenset[str]) -> bool:
+    """Whether a sentence is said by or speaks of somebody's relative: by name, or as theirs."""
+    if not asked.strangers <= breath:
+        return False
+    if any(person.id in speakers or name_terms(person) & breath for person in kin.people):
         return True
-    wanted = set(asked.terms) - asked.light
-    if wanted & set(words(_said(view, turns, place))):
-        return True
+    theirs = kin.owner is None or kin.owner.id in speakers or bool(name_terms(kin.owner) & breath)
+    return theirs and bool(kin.terms & breath)
+
+
+def speaker_ids(view: View, turns: Turns, place: int) -> frozenset[str]:
+    """Who said a turn."""
+    evidence = view.get(turns.ids[place])
+    return frozenset(evidence.source) if isinstance(evidence, Evidence) else frozenset()
+
+
+def _question_before(view: View, turns: Turns, place: int) -> str:
+    """The turn before, if it asks something that this one may answer; else the empty text."""
     before = place - 1
     if before not in turns.around(place):
-        return False
+        return ""
     text = _said(view, turns, before)
-    return text.rstrip().endswith(("?", "？")) and bool(wanted & set(words(text)))
+    return text if text.rstrip().endswith(("?", "？")) else ""
 
 
 def _said(view: View, turns: Turns, place: int) -> str:
@@ -284,6 +367,10 @@ def turn_line(view: View, asked: Asked, turns: Turns, turn: Ranked) -> Line | No
     if not isinstance(evidence, Evidence):
         return None
     speaker = next((view.get(source) for source in evidence.source), None)
+    # Somebody else's word on whom the question is about, or on somebody unknown, is worth half.
+    direct = not (asked.strangers or asked.kin or asked.named) or bool(
+        set(evidence.source) & {person.id for person in asked.focus}
+    )
     return Line(
         text=best_passage(text_of(evidence.payload.inline), asked.terms),
         entity=evidence.id,
@@ -291,10 +378,12 @@ def turn_line(view: View, asked: Asked, turns: Turns, turn: Ranked) -> Line | No
         speaker=_name(speaker),
         at=evidence.observed_at or evidence.system.created_at,
         source=evidence.id,
-        sure=turn.coverage,
+        sure=turn.coverage * (1.0 if direct else 0.6),
     )
 
 
+_SENTENCE: Final = re.compile(r"[.!?\n;。！？]+(?=\s|$)")
+_YOU: Final = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 _PASSAGE: Final = 320  # characters
 
 

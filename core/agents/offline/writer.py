@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 
 from core.agents.offline.beliefs import Stated, is_open, own_claims, record, slot_propositions
@@ -49,6 +51,8 @@ _KINDS: dict[str, ValueKind] = {
     PERSON: "person",
     ANIMAL: "animal",
 }
+_MY = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+_ME = re.compile(r"(?<=\w )\b(?:me|myself)\b", re.IGNORECASE)
 _RECENT = 3  # turns within which a bare correction still means what was said before
 
 
@@ -159,7 +163,7 @@ class Writer:
         if value.kind == "number":
             return make_literal(int(value.text))
         if value.kind == "text":
-            return make_literal(value.text)
+            return make_literal(third_person(value.text, str(speaker.name)))
         if value.kind == "person":
             person = self.people.resolve(value.mention or SPEAKER, speaker)
             return Ref(person.id) if person is not None and person.id != subject.id else None
@@ -167,11 +171,13 @@ class Writer:
             attributes = {"species": value.note} if value.note else {}
             key = f"{subject.id}/{fold(value.text)}"
             return Ref(self.draft.ensure_concept(ANIMAL, key, name=value.text, attributes=attributes).id)
+        name = value.text
         if value.kind == "topic":
-            known = find_named(self.draft.view, value.text)
+            known = find_named(self.draft.view, name)
             if len(known) == 1:
                 return Ref(known[0].id)
-        return Ref(self.draft.ensure_concept(_THINGS[value.kind], fold(value.text), name=value.text).id)
+            name = third_person(name, str(speaker.name))
+        return Ref(self.draft.ensure_concept(_THINGS[value.kind], fold(name), name=name).id)
 
     # --- revisions
 
@@ -295,6 +301,12 @@ class Writer:
             structural=tuple(links),
         )
         self.commitments.append(made.id)
+
+
+def third_person(text: str, speaker: str) -> str:
+    """A value in words that mean the same whoever says them: `"trips with my family"` -> `"trips with Ada's family"`."""
+    owned = _MY.sub(f"{speaker}'s", text)
+    return _ME.sub(speaker, owned)
 
 
 def valid_time(tense: Tense, when: When | None, said_at: Instant) -> ValidTime:

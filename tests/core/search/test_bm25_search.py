@@ -2,13 +2,14 @@
 
 import math
 
-from core.search.bm25 import K1, B, inverse_frequency, search, weight
-from tests.core.search.test_turns import build
+from core.search.bm25 import K1, B, basis_of, inverse_frequency, score, weight
+from tests.core.search.test_turns import Index, build
 
 
-def everything(_: str) -> bool:
-    """Whoever asks may see all."""
-    return True
+def search(index: Index, terms: list[str], hidden: str = "") -> list[tuple[str, float]]:
+    """Everything that has a term, best first, but what is hidden."""
+    found = score(index, terms, basis_of(index), letters="E", admits=lambda element, _: element != hidden)
+    return list(found.ranked("E", {}))
 
 
 def test_a_rare_term_tells_more_than_a_common_one() -> None:
@@ -28,37 +29,34 @@ def test_repetition_saturates_and_length_costs() -> None:
     assert 0 < B < 1
 
 
-def test_the_best_text_comes_first_and_says_how_much_it_holds() -> None:
-    """More of the query's terms rank higher, and coverage is their share by rarity."""
-    _, index = build(["green tea", "tea"], ["coffee"])
-    hits = search(index, ["green", "tea"], everything)
+def test_the_best_text_comes_first() -> None:
+    """More of the query's terms rank higher."""
+    _, index = build(["tea", "green tea"], ["coffee"])
 
-    assert [hit.id[2:13] for hit in hits] == ["00000000000", "00000000001"]
-    assert hits[0].coverage == 1.0
-    assert 0 < hits[1].coverage < 0.5
+    assert [element[2:13] for element, _ in search(index, ["green", "tea"])] == ["00000000001", "00000000000"]
 
 
 def test_what_is_not_visible_leaves_no_trace_in_the_scores() -> None:
     """Document frequencies are those of what the caller may see."""
     turns, index = build(["green tea", "tea"], ["tea"])
     hidden = turns.ids[2]
-    seen = search(index, ["tea"], lambda element: element != hidden)
+    seen = search(index, ["tea"], hidden)
 
-    assert hidden not in [hit.id for hit in seen]
-    assert seen[0].score > search(index, ["tea"], everything)[0].score
+    assert hidden not in [element for element, _ in seen]
+    assert seen[0][1] > search(index, ["tea"])[0][1]
 
 
 def test_a_miss_is_empty() -> None:
     """No visible text with a term, no hit."""
-    _, index = build(["green tea"])
+    turns, index = build(["green tea"])
 
-    assert search(index, ["zebra"], everything) == []
-    assert search(index, [], everything) == []
-    assert search(index, ["tea"], lambda _: False) == []
+    assert search(index, ["zebra"]) == []
+    assert search(index, []) == []
+    assert search(index, ["tea"], turns.ids[0]) == []
 
 
 def test_a_term_twice_counts_once() -> None:
     """A repeated word in the query changes nothing."""
     _, index = build(["green tea"])
 
-    assert search(index, ["tea", "tea"], everything) == search(index, ["tea"], everything)
+    assert search(index, ["tea", "tea"]) == search(index, ["tea"])

@@ -26,7 +26,7 @@ PREDICATES: Final = {
     **dict.fromkeys(("colleague", "coworker", "co-worker", "teammate"), "works_with"),
     **dict.fromkeys(("neighbour", "neighbor", "roommate", "flatmate"), "knows"),
 }  # every other word of RELATIONS: has_relative
-_PETS: Final = "dog|cat|puppy|kitten|parrot|hamster|rabbit|bunny|horse|goldfish|turtle|guinea pig|bird|pet|snake|lizard|ferret|pup"
+PETS: Final = "dog|cat|puppy|kitten|parrot|hamster|rabbit|bunny|horse|goldfish|turtle|guinea pig|bird|pet|snake|lizard|ferret|pup"
 _N: Final = r"(?P<name>[A-ZÀ-Þ][\w-]+(?: [A-ZÀ-Þ][\w-]+)?)"
 _ADJECTIVE: Final = r"(?:(?:dear|best|older|younger|elder|little|big|twin|new|late|old|close|good|eldest|youngest|oldest|lovely|beautiful|amazing) )*"
 
@@ -45,10 +45,10 @@ _MARRIED_TO: Final = re.compile(
     rf"(?i:\bi (?:am|got) (?:happily )?(?:married|engaged) to )(?:(?i:my \w+ ))?{_N}"
 )
 _PET: Final = re.compile(
-    rf"(?i:\b(?:my|our) (?:\w+ )?(?P<species>{_PETS}))(?:,? (?i:(?:is )?(?:named|called) )?|(?i:'s name is )|(?i: is )){_N}(?P<after>'s\b)?"
+    rf"(?i:\b(?:my|our) (?:\w+ )?(?P<species>{PETS}))(?:,? (?i:(?:is )?(?:named|called) )?|(?i:'s name is )|(?i: is )){_N}(?P<after>'s\b)?"
 )
 _PET_HAVE: Final = re.compile(
-    rf"(?i:\b(?:i|we) (?:just |recently |finally )?(?:have|got|adopted|bought|own|rescued)(?: got)? (?:a|an|one)(?: \w+){{0,2}}? (?P<species>{_PETS}),? "
+    rf"(?i:\b(?:i|we) (?:just |recently |finally )?(?:have|got|adopted|bought|own|rescued)(?: got)? (?:a|an|one)(?: \w+){{0,2}}? (?P<species>{PETS}),? "
     rf"(?:named|called|and (?:his|her|its|their) name is|whose name is) ){_N}"
 )
 _KIDS: Final = re.compile(
