@@ -67,6 +67,7 @@ class Grounding:
             letters=self._letters + lending,
             admits=None if open_to_all else self._admits,
         )
+        world.spend(len(self._scores.bounds))
 
     def hits(self, threshold: float) -> Iterator[Hit]:
         """Everything that fits at least so well, best first; ties in order of creation."""
@@ -75,6 +76,7 @@ class Grounding:
             return
         seen: set[str] = set()
         for element_id, earned in self._scores.ranked(self._letters, self._statements()):
+            self.world.spend()
             share = earned / best
             if share < threshold:
                 return

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
+
+from core.errors import NoemaError
 from core.meta.grounding import Grounding, Probe
 from core.model.elements import Origin
 from core.model.ids import KINDS
+from core.query.context import Limits
 from core.query.world import World
 from core.search.text import words
 from core.transaction.draft import Draft
@@ -123,6 +127,21 @@ def test_many_hits_come_in_order():
     scores = [hit.score for hit in hits]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) > 5
+
+
+def test_a_search_keeps_to_bounds_and_deadline():
+    """Looking at more than the bound allows, or past the deadline, is refused."""
+    brain = Brain()
+    for i in range(50):
+        brain.concept("Person", f"ann {i}")
+    brain.commit()
+
+    with pytest.raises(NoemaError) as refused:
+        ground(brain, "ann", limits=Limits(rows_examined=20))
+    assert refused.value.code == "ResultLimitExceeded"
+    with pytest.raises(NoemaError) as late:
+        ground(brain, "ann", overdue=lambda: True)
+    assert late.value.code == "ExecutionTimeout"
 
 
 def test_a_probe_of_no_words_finds_nothing():

@@ -33,6 +33,7 @@ def shared() -> Nexus:
     return Nexus()
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 @settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(command=metas, data=st.data())
 def test_any_statement_has_an_answer(command, data):
