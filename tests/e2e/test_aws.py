@@ -1,8 +1,9 @@
 """The deployed stack: SAM puts template.yaml onto ministack, and the memory works through its API.
 
 API Gateway, Lambda, DynamoDB, S3, the FIFO queue with its event source and the Scheduler are ministack's; the
-package, the template, the roles' names and every line of ours are the ones that go to AWS. What this cannot show
-is whether the rights in the roles suffice: ministack does not check them (test_template reads them instead).
+package, the template and every line of ours are the ones that go to AWS. ministack runs with AUTH=true, so each
+function has the rights of its role in the template and no more. Only the bucket's policy is taken away: it asks
+for TLS, and for a condition key (the If-None-Match header) that ministack does not know.
 """
 
 import os
@@ -20,7 +21,7 @@ from core.ports import Update
 from core.storage.layout import DUE_PK, due_rows
 from functions.minting import generate_key, mint
 from infra.aws.table import DynamoTable
-from tests.ministack import LocalAws, fresh_name, start_local_aws
+from tests.ministack import LocalAws, find_executable, free_port, fresh_name, wait_until_healthy
 
 pytestmark = pytest.mark.ministack
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,23 +76,44 @@ class Stack:
             time.sleep(0.3)  # noqa: TID251 - other processes are at work
 
 
+@pytest.fixture(name="aws", scope="module")
+def _aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
+    """A ministack of our own that checks rights; credentials named `test` are the account's root."""
+    executable = find_executable()
+    if executable is None:
+        pytest.skip("no ministack: scripts/test installs one into .venv-ministack")
+    work, port = tmp_path_factory.mktemp("ministack"), free_port()
+    env = {
+        **os.environ,  # noqa: TID251 - of a process of our own
+        "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "TMPDIR": str(work), "LOG_LEVEL": "WARNING",
+        "IOT_MTLS_ENABLED": "0", "AUTH": "true",
+    }  # fmt: skip
+    with (work / "log").open("wb") as log:
+        process = subprocess.Popen([executable], env=env, stdout=log, stderr=log)
+        try:
+            wait_until_healthy(f"http://127.0.0.1:{port}", process, work / "log")
+            yield LocalAws(f"http://127.0.0.1:{port}")
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
 @pytest.fixture(name="stack", scope="module")
-def _stack() -> Iterator[Stack]:
+def _stack(aws: LocalAws) -> Stack:
     if not (ROOT / ".venv-sam" / "bin" / "sam").exists():
         pytest.skip("scripts/test installs SAM CLI into .venv-sam")
-    with start_local_aws() as aws:
-        if aws is None:
-            pytest.skip("no ministack: scripts/test installs and starts one")
-        name = fresh_name("stack")
-        private, public = generate_key()
-        overrides = [f"TenantPublicKeys={public}", f"AdminPublicKeys={public}", "Managers=ada"]
-        env = {**os.environ, "NOEMA_MINISTACK": aws.url}  # noqa: TID251 - the command's own
-        done = subprocess.run(
-            ["scripts/deploy", "--local", "--stack", name, "--parameter-overrides", *overrides],
-            cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-        yield Stack(aws, name, private)
+    name = fresh_name("stack")
+    private, public = generate_key()
+    overrides = [f"TenantPublicKeys={public}", f"AdminPublicKeys={public}", "Managers=ada"]
+    env = {**os.environ, "NOEMA_MINISTACK": aws.url}  # noqa: TID251 - the command's own
+    done = subprocess.run(
+        ["scripts/deploy", "--local", "--stack", name, "--parameter-overrides", *overrides],
+        cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    stack = Stack(aws, name, private)
+    stack.client("s3").delete_bucket_policy(Bucket=stack.outputs["BucketName"])
+    return stack
 
 
 MESSAGES = [
@@ -175,6 +197,47 @@ def test_the_tick_brings_back_work_whose_message_was_lost(stack: Stack) -> None:
     _age_due_rows(stack)
     functions.update_event_source_mapping(UUID=source, Enabled=True)
     stack.wait_formed("lost", conversation, TICK_S)
+
+
+def test_a_space_is_erased_with_the_rights_there_are(stack: Stack) -> None:
+    """Forgetting by the writing function, and deletion by the managing one: rows and objects go."""
+    stack.create_space("gone")
+    token = stack.token("gone")
+    long = {"messages": [{"role": "user", "name": "Ada", "content": "I live in Porto. " + "word " * 3000}]}
+    conversation = stack.call("POST", "/v1/gone/formation", long, token)["conversation"]
+    stack.wait_formed("gone", conversation)
+    found = stack.call("POST", "/v1/gone/recall_structured", {"query": "Where does Ada live?"}, token)
+    entities = [memory["entity"] for memory in found["memories"]]
+
+    report = stack.call("POST", "/v1/gone/memory/forget", {"entities": entities}, token)
+    stack.call("POST", "/admin/gone/delete_space", {"space_id": "gone"}, stack.token("*"))
+
+    assert all("error" not in each or each["error"] is None for each in report["entities"])
+    assert stack.send("GET", "/v1/gone/info", token=token).status_code == 404
+    keys = stack.client("s3").list_objects_v2(Bucket=stack.outputs["BucketName"], Prefix="gone/")
+    assert keys["KeyCount"] == 0
+
+
+def test_a_function_has_no_other_rights(stack: Stack) -> None:
+    """The rights are really checked: the reading function's role may not delete, nor read another's queue."""
+    (role,) = [
+        each["PhysicalResourceId"]
+        for each in stack.client("cloudformation").list_stack_resources(StackName=stack.name)[
+            "StackResourceSummaries"
+        ]
+        if each["LogicalResourceId"] == "ReadsRole"
+    ]
+    table = f"arn:aws:dynamodb:us-east-1:000000000000:table/{stack.outputs['TableName']}"
+    simulate = stack.client("iam").simulate_principal_policy(
+        PolicySourceArn=f"arn:aws:iam::000000000000:role/{role}",
+        ActionNames=["dynamodb:GetItem", "dynamodb:DeleteItem", "sqs:ReceiveMessage"],
+        ResourceArns=[table],
+    )
+
+    decisions = {each["EvalActionName"]: each["EvalDecision"] for each in simulate["EvaluationResults"]}
+
+    assert decisions["dynamodb:GetItem"] == "allowed"
+    assert decisions["dynamodb:DeleteItem"] == decisions["sqs:ReceiveMessage"] == "implicitDeny"
 
 
 def _source(stack: Stack) -> str:
