@@ -34,6 +34,13 @@ _APART: Final[dict[str, Json]] = {
 }
 """What no verification here decides."""
 
+_PROOF: Final[dict[str, Json]] = {
+    "cryptographically_valid": None,
+    "signer_identity": "unresolved",
+    "local_trust": "unknown",
+}
+"""What is said of each signature: there are no keys to check it with, and none would make it trusted (META §196)."""
+
 _RECEIPT: Final = (
     "status", "tx_id", "space_id", "snapshot_seq", "space_seq", "committed_at", "transaction_class",
     "request_digest", "semantic_plan_digest", "result_digest", "schema_environment_version",
@@ -57,7 +64,7 @@ def verify(statement: Verify, scope: Scope) -> Answer:
         value = _verify_blob(plain_value(statement.artifact), scope)
     else:
         raise NoemaError("UnsupportedCapability", f"VERIFY {statement.target} is not there")
-    return Answer(value={**value, **_APART}, context=coordinates(scope))
+    return Answer(value={**_APART, **value}, context=coordinates(scope))
 
 
 # --- Schema Packages
@@ -75,6 +82,7 @@ def verify_package(artifact: dict[str, Any]) -> dict[str, Json]:
     if profile != PROFILE:
         raise NoemaError("UnsupportedCapability", f"the digest profile {str(profile)[:80]} is not known here")
     actual = digest_of({name: value for name, value in artifact.items() if name != "integrity"})
+    signatures = claims.get("signatures") or []
     claimed = claims.get("content_digest")
     if claimed is not None and claimed != actual:
         raise NoemaError(
@@ -88,7 +96,9 @@ def verify_package(artifact: dict[str, Any]) -> dict[str, Json]:
         "digest_algorithm": "sha256",
         "digest_profile": PROFILE,
         "content_digest": actual,
-        "signatures": "not_checked" if claims.get("signatures") else "none",
+        "signatures": "not_checked" if signatures else "none",
+        "signer": "unresolved" if signatures else "none",
+        "proofs": [dict(_PROOF) for _ in signatures],
     }
 
 

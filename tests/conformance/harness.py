@@ -237,7 +237,7 @@ class _Process:
         entropy = CountingEntropy(seed)
         self.spaces = Spaces(table, objects, clock)
         self.commits = Commits(table, objects, clock, entropy, self.spaces)
-        upkeep = Upkeep(self.spaces, Leases(table, clock), entropy)
+        self.upkeep = upkeep = Upkeep(self.spaces, Leases(table, clock), entropy)
         self.kip = _StagingKip(
             self.spaces, self.commits, Erasures(self.spaces, upkeep, entropy), clock, secret=b"harness"
         )
@@ -515,6 +515,27 @@ class World:
     def expire_artifact(self, handle: str) -> None:
         """Take a staged artifact away."""
         del self.artifacts[handle]
+
+    def trim_history(self, days: int = 100) -> None:
+        """Let days pass, and give up the history before them, as upkeep does when it is old enough."""
+        upkeep = self._process.upkeep
+        upkeep.compact(SPACE, "harness")
+        self.clock.advance(days * 24 * 60 * MINUTE)
+        self.ok('CREATE CONCEPT ?later {TYPE "Document"}')
+        assert upkeep.trim_history(SPACE, keep_ms=MINUTE).deltas > 0
+        self.restart()
+
+    def another_space(self, space_id: str) -> None:
+        """Make a second, empty space in the same store."""
+
+        def describe(birth: Birth) -> SpaceMeta:
+            return SpaceMeta(
+                space_id=birth.space_id, instance=birth.instance, salt=birth.salt, owner="somebody",
+                created_at=birth.at, tier=Tier(5, birth.at), schema=initial_environment(), name="Hidden away",
+            )  # fmt: skip
+
+        until = self.clock.now() + MINUTE
+        self._process.commits.create(space_id, describe, origin=Origin("host", "fixture"), deadline=until)
 
     def restart(self) -> None:
         """Another process takes over: every cache is cold."""

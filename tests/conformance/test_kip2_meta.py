@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from core.errors import NoemaError
 from tests.conformance.harness import CORE, SECONDARY, World, package, request
 
 RENAME = "UPDATE :bob SET FIELDS {name: :n}"
@@ -104,7 +103,8 @@ def test_kip2_meta_008_search_score_is_transient(world):
 
 
 def test_kip2_meta_009_search_miss_is_not_absence(world):
-    """What words miss, an exact query finds; the miss says of itself that it proves nothing."""
+    """What words miss, or an index of an earlier seq, an exact query finds; the miss says that it proves nothing."""
+    before = world.state().seq
     world.ok('CREATE CONCEPT ?x {TYPE "Person" SET FIELDS {key: "nameless"}}')
 
     miss = world.ok('SEARCH CONCEPT "nameless"')
@@ -112,6 +112,12 @@ def test_kip2_meta_009_search_miss_is_not_absence(world):
     assert miss.result == []
     assert [warning["code"] for warning in miss.warnings] == ["SearchMiss"]
     assert world.rows('FIND(COUNT(?c)) WHERE {?c CONCEPT {type: "Person", key: "nameless"}}') == [1]
+    world.ok(RENAME, n="Robert")
+    lagging = world.ok('SEARCH CONCEPT "Robert" AS OF SEQ :n', n=before)
+    assert lagging.result == []
+    assert lagging["results"][0]["context"]["search"]["index_seq"] == before < world.state().seq
+    assert [warning["code"] for warning in lagging.warnings] == ["SearchMiss"]
+    assert world.rows('FIND(COUNT(?c)) WHERE {?c CONCEPT {name: "Robert"}}') == [1]
 
 
 def test_kip2_meta_010_search_freshness_disclosed_when_capability_claimed(world):
@@ -159,8 +165,20 @@ def test_kip2_meta_012_capability_enumeration_does_not_leak_hidden_space(world):
     assert [row["id"] for row in answers[4].result] == ["test"]
     absent = world.invoke("reader_hidden", 'HISTORY ELEMENT "C-zzzzzzzz000abcde"')["results"]
     assert world.invoke("reader_hidden", "HISTORY ELEMENT :project_alpha")["results"] == absent
-    other = world.invoke("reader_hidden", 'DESCRIBE SPACE "elsewhere"')
-    assert other.code == "NotFoundOrNotVisible"
+    world.another_space("elsewhere")
+    for asked in ('DESCRIBE SPACE "{}"', 'DESCRIBE ACCESS WITH {{operation: "read", space: "{}"}}'):
+        real, made_up = (
+            world.invoke("reader_hidden", asked.format(name)) for name in ("elsewhere", "nowhere")
+        )
+        assert real["results"] == made_up["results"]
+    assert world.invoke("reader_hidden", 'DESCRIBE SPACE "elsewhere"').code == "NotFoundOrNotVisible"
+    assert [row["id"] for row in world.invoke("reader_hidden", "LIST SPACES").result] == ["test"]
+    selected = [
+        world.invoke("reader_hidden", request("DESCRIBE SPACE", space={"id": name}))
+        for name in ("elsewhere", "nowhere")
+    ]
+    assert [reply.code for reply in selected] == ["NotFoundOrNotVisible"] * 2
+    assert "Hidden away" not in json.dumps(selected)
 
 
 def test_kip2_meta_013_verify_signature_is_not_trust(world):
@@ -172,7 +190,8 @@ def test_kip2_meta_013_verify_signature_is_not_trust(world):
 
     assert value["integrity_valid"] is True
     assert value["signatures"] == "not_checked"
-    assert value["trust"] == "not_assessed"
+    assert (value["trust"], value["signer"]) == ("not_assessed", "unresolved")
+    assert [proof["local_trust"] for proof in value["proofs"]] == ["unknown"]
     assert artifact["manifest"]["package_ref"] not in world.state().meta.schema.packages
     broken = {**signed, "manifest": {**artifact["manifest"], "description": "other"}}
     assert world.refused("VERIFY SCHEMA PACKAGE :p", p=broken) == "DigestMismatch"
@@ -276,22 +295,22 @@ def test_kip2_meta_021_changes_preserves_transaction_envelope(world):
     assert world.envelopes(after=before) == [envelope]
 
 
-def test_kip2_meta_022_expired_change_cursor_is_explicit(world, monkeypatch):
+def test_kip2_meta_022_expired_change_cursor_is_explicit(world):
     """A cursor that the log no longer reaches is refused with a safe way on, never restarted silently."""
     cursor = world.ok("CHANGES AFTER SEQ 0 LIMIT 1").cursor
-    world.ok(RENAME, n="Rob")
-
-    def trimmed(space_id, after, limit):
-        raise NoemaError("HistoricalSnapshotUnavailable", "trimmed", details={"floor": 99})
-
-    monkeypatch.setattr(world._process.spaces, "deltas", trimmed)
-    reply = world.invoke("owner", "CHANGES SINCE :c", c=cursor)
+    for name in ("Rob", "Robert"):
+        world.ok(RENAME, n=name)
+    world.trim_history()
+    with world.unchanged():
+        reply = world.invoke("owner", "CHANGES SINCE :c", c=cursor)
 
     assert reply.code == "ChangeCursorExpired"
     error = reply["results"][0]["error"]
     assert error["retry"]["class"] == "requires_new_snapshot"
     assert "present state" in error["hint"]
     assert "result" not in reply["results"][0]
+    fresh = world.ok("CHANGES AFTER SEQ :n", n=world.state().seq)
+    assert (fresh.result, world.ok("CHANGES SINCE :c", c=fresh.cursor).result) == ([], [])
 
 
 def test_kip2_meta_023_export_capsule_is_cognitively_read_only(world):

@@ -191,3 +191,13 @@ def test_verifying_changes_nothing(nexus):
     nexus.get("VERIFY SCHEMA PACKAGE :p", p=package(SECONDARY))
 
     assert (nexus.state.ver, msgspec.json.encode(nexus.state.get(nexus.id("message")))) == before
+
+
+def test_signatures_are_named_and_not_believed(nexus):
+    """Each signature of a package is a proof that was not checked, of a signer that nobody here knows."""
+    signed = {**package(SECONDARY), "integrity": {**package(SECONDARY)["integrity"], "signatures": [{}, {}]}}
+
+    value = nexus.get("VERIFY SCHEMA PACKAGE :p", p=signed)
+
+    assert (value["signer"], value["signatures"], len(value["proofs"])) == ("unresolved", "not_checked", 2)
+    assert {proof["cryptographically_valid"] for proof in value["proofs"]} == {None}
