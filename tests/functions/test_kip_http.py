@@ -7,8 +7,11 @@ from typing import Any
 
 import cbor2
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
+from core.errors import REGISTRY
 from core.ports import Unavailable
 from core.service.signing import signing_key
 from core.storage.memory import MemoryTable
@@ -129,6 +132,34 @@ def test_bad_cbor_is_a_kip_failure(world: World, body: bytes) -> None:
     response = said(world, READ, body, headers={"content-type": "application/cbor"})
 
     assert code(response) == "InvalidRequestEnvelope"
+
+
+NEAR = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 2**70) | st.floats() | st.text(max_size=8) | st.sampled_from([NAMES, "2.0", "atomic"]),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(
+        st.sampled_from(
+            ["kip", "operations", "command", "execution", "mode", "parameters", "options", "dry_run", "read", "ingest",
+             "evidence", "snapshot_token", "preconditions", "space_seq", "ast", "kind", "x", "space", "id"]
+        ),
+        inner,
+        max_size=4,
+    ),
+    max_leaves=12,
+)  # fmt: skip
+"""JSON values that look like requests and mostly are none."""
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(value=NEAR, form=st.sampled_from(["json", "cbor", "plain"]), noise=st.binary(max_size=20))
+def test_no_body_breaks_the_endpoint(world: World, value: Any, form: str, noise: bytes) -> None:
+    """Whatever is sent, the answer is a KIP response with an error of the registry, or one that succeeded."""
+    body = cbor2.dumps(value) if form == "cbor" else json.dumps(value).encode()
+    headers = {"content-type": f"application/{form}"}
+    for sent in (body, noise, body[: len(body) // 2] + noise):
+        response = said(world, WRITE, sent, headers=headers)
+        assert code(response) in {None, *REGISTRY}
+        assert code(response) != "InternalError"
 
 
 @pytest.mark.parametrize(
