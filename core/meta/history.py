@@ -85,7 +85,8 @@ def _of_element(element: AnyElement, asked: Range, page: Page, scope: Scope) -> 
     """Transitions of one element, looked for between the commits that created and last changed it."""
     salt = scope.state.meta.salt
     created = version_of_transaction(element.system.created_tx, salt)
-    last = version_of_transaction(element.system.updated_tx, salt) or scope.state.ver
+    changed = version_of_transaction(element.system.updated_tx, salt) or scope.state.ver
+    last = min(changed, scope.state.ver)  # what a transaction has not committed has no history yet
     # a commit's version is never below its space_seq, so FROM SEQ n needs no commit before version n
     first = max(created or 1, asked.start if not page.at else int(page.at["v"]))
     rows: list[dict[str, Json]] = []

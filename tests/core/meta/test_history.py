@@ -138,6 +138,31 @@ def test_a_young_elements_history_asks_for_one_commit(nexus):
     assert [need.limit for need in asked] == [1]
 
 
+def test_within_a_transaction_only_what_is_committed_has_a_history(nexus):
+    """An atomic request finds its own writes by search, and no chronology of what is not committed yet."""
+    request = {
+        "kip": "2.0",
+        "execution": {"mode": "atomic"},
+        "operations": [
+            {"command": 'UPDATE :bob SET FIELDS {name: "Zoltan"}', "parameters": nexus.ref},
+            {"command": 'SEARCH CONCEPT "zoltan"'},
+            {"command": "HISTORY ELEMENT :bob", "parameters": nexus.ref},
+            {"command": "PREVIEW KML :c", "parameters": {"c": 'CREATE CONCEPT ?x { TYPE "Person" }'}},
+            {"command": "SNAPSHOT"},
+        ],
+    }
+    seq = nexus.state.seq
+
+    _, found, rows, preview, snapshot = nexus.send(request)["results"]
+
+    assert [hit["id"] for hit in found["result"]] == [nexus.id("bob")]
+    assert [row["version"] for row in rows["result"]] == [1]
+    assert "next_cursor" not in rows
+    assert preview["result"]["would"] == "commit"
+    assert snapshot["result"]["snapshot_seq"] == seq
+    assert nexus.state.seq == seq + 1
+
+
 # --- the space
 
 
