@@ -49,9 +49,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.transaction": ENGINE,  # the phases of a request around the Draft (KIP §32.3)
     "core.engine": ENGINE | {"core.transaction"},
     "core.agents": ENGINE | {"core.transaction", "core.engine"},
-    "core.service": ENGINE | {"core.transaction", "core.engine", "core.agents", "core.ports", "core.storage"},
+    "core.facts": WRITING,
+    "core.service": ENGINE
+    | {"core.transaction", "core.engine", "core.agents", "core.facts", "core.ports", "core.storage"},
     "core": ENGINE
-    | {"core.transaction", "core.engine", "core.agents", "core.ports", "core.storage", "core.service"},
+    | {
+        "core.transaction",
+        "core.engine",
+        "core.agents",
+        "core.facts",
+        "core.ports",
+        "core.storage",
+        "core.service",
+    },  # fmt: skip
 }
 STANDARD = sys.stdlib_module_names | {"compression"}  # compression: from 3.14 on, behind a guard
 # Which packages from outside each top-level folder may use.
