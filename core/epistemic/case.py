@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from core.epistemic.eligibility import Reason, carries
 from core.epistemic.provenance import Provenance, Roots
 from core.epistemic.sight import Request, Sight, Target
 from core.epistemic.trust import TrustClass
@@ -16,14 +17,6 @@ from core.model.elements import Assertion, Proposition
 
 Status = Literal["accepted", "rejected", "contested", "uncertain", "insufficient"]
 Side = Literal["support", "opposition", "uncertain"]
-
-Reason = Literal[
-    "not_visible", "retracted", "superseded", "expired", "outside_valid_time", "outside_as_of_time",
-    "hypothetical_not_requested", "prediction_not_requested", "context_mismatch", "invalid_schema",
-    "unresolved_identity", "policy_excluded", "provenance_required_but_missing",
-]  # fmt: skip
-"""Why an Assertion does not count (Epistemic Model §137). `not_visible` is never shown: what may not be seen is
-not there."""
 
 Doubt = Literal[
     "insufficient_evidence", "conflicting_evidence", "low_source_trust", "missing_provenance", "identity_ambiguity",
@@ -82,7 +75,12 @@ class Session:
     def __init__(self, sight: Sight, request: Request) -> None:
         self.sight = sight
         self.request = request
-        self.roots = Roots(sight, request.provenance_nodes, silent=request.trust.silent)
+        self.roots = Roots(
+            sight,
+            request.provenance_nodes,
+            lambda premise: carries(premise, request),
+            silent=request.trust.silent,
+        )
         self.judged: dict[str, Judged] = {}
 
 

@@ -15,6 +15,7 @@ from core.model.elements import Json
 from core.model.instants import format_instant
 from core.model.literals import Literal, Ref, Term
 
+_ROOTLESS: Final = "provenance_required_but_missing"
 _LEVELS: Final = {
     "accepted": "low",
     "rejected": "low",
@@ -126,8 +127,13 @@ def _count(number: int, noun: str) -> str:
 
 def _warnings(case: Case) -> list[Json]:
     out: list[Json] = []
-    if any(judged.excluded == "provenance_required_but_missing" for judged, _ in case.judged):
+    rootless = [judged.provenance for judged, _ in case.judged if judged.excluded == _ROOTLESS]
+    if any(provenance is not None and not provenance.gaps for provenance in rootless):
         out.append("circular provenance: claims that rest on each other alone count for nothing")
+    if any(provenance is not None and provenance.gaps for provenance in rootless):
+        out.append(
+            "premises that are withdrawn or only supposed: claims that rest on them alone count for nothing"
+        )
     if any(judged.provenance and judged.provenance.gaps for judged, _ in case.judged):
         out.append("some of what is cited is not available")
     if any(judged.provenance and judged.provenance.corrected for judged, _ in case.judged):

@@ -7,12 +7,13 @@ Upstream of an Assertion are the Evidence it cites in support and the inputs of 
 upstream of Evidence are its source Evidence and the inputs of the Activities that made it. Whatever has nothing
 upstream is a root: an observation, a document, or the bare word of an actor. So a summary, a translation and an
 inference are worth the root they came from, and a circle, in which everything has something upstream, has no root
-and is worth nothing (KIP §23.5).
+and is worth nothing (KIP §23.5). What has been withdrawn, or is
+only supposed, carries nothing further.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import msgspec
@@ -50,12 +51,14 @@ class Root(msgspec.Struct, frozen=True):
 class Provenance(msgspec.Struct, frozen=True):
     """What stands behind one Assertion.
 
-    roots: none for a circle. upstream: how many elements were traversed. gaps: something cited is not there, or
-    its bytes have been purged. corrected: some Evidence on the way has been corrected by other Evidence.
+    roots: none for a circle, or where every premise has been withdrawn. upstream: how many elements were traversed.
+    first_hand: it is its own root, or a record that is one is reached with nothing between. gaps: something on the way is not there, may not
+    carry anything, or has lost its bytes. corrected: some Evidence has been corrected by other Evidence.
     """
 
     roots: tuple[Root, ...]
     upstream: int
+    first_hand: bool = True
     gaps: bool = False
     corrected: bool = False
 
@@ -63,8 +66,11 @@ class Provenance(msgspec.Struct, frozen=True):
 class Roots:
     """Finds roots in one state. Remembers what it has seen, within one projection or several."""
 
-    def __init__(self, sight: Sight, limit: int, *, silent: bool = False) -> None:
+    def __init__(
+        self, sight: Sight, limit: int, carries: Callable[[Assertion], bool], *, silent: bool = False
+    ) -> None:
         self.sight = sight
+        self._carries = carries  # whether an Assertion may stand behind another
         self.silent = silent  # no trust is recorded at all, so nobody need be named for it
         self._limit = limit
         self._left = limit
@@ -88,6 +94,9 @@ class Roots:
                 continue
             resting = resting or element is not assertion
             if isinstance(element, Assertion):
+                if element is not assertion and not self._carries(element):
+                    gaps = True
+                    continue
                 for cited in element.evidence:
                     citer.setdefault(cited.evidence, element)
             elif isinstance(element, Evidence):
@@ -108,7 +117,11 @@ class Roots:
                 ends.append(assertion)
             gaps = gaps or inferred  # an inference that does not say from what
         roots = [self._root(end, citer.get(end.id, assertion), self._via(end.id, parent)) for end in ends]
-        return Provenance(tuple(roots), len(order) - 1, gaps, corrected)
+        first_hand = any(
+            end is assertion or (parent[end.id] == assertion.id and not isinstance(end, Assertion))
+            for end in ends
+        )
+        return Provenance(tuple(roots), len(order) - 1, first_hand, gaps, corrected)
 
     def _via(self, end: str, parent: dict[str, str | None]) -> tuple[Subject, ...]:
         """Who asserted what on the way from a root to the claim, the claim itself included."""
@@ -146,19 +159,19 @@ class Roots:
         if isinstance(element, Assertion):
             yield from (cited.evidence for cited in element.evidence if cited.role == "support")
         elif isinstance(element, Evidence):
-            yield from (source for source in element.source if _carries(source))
+            yield from (source for source in element.source if _evidential(source))
             maker = None if element.generated_by is None else self.sight.get(element.generated_by)
             if isinstance(maker, Activity):
-                yield from filter(_carries, maker.inputs)
+                yield from filter(_evidential, maker.inputs)
         elif isinstance(element, Activity):
-            yield from filter(_carries, element.inputs)
+            yield from filter(_evidential, element.inputs)
             return
         key = made_key(element.id)
         if self.sight.activities and self.sight.count(key):
             for found in self.sight.find(key):
                 maker = self.sight.get(found)
                 if isinstance(maker, Activity) and element.id in maker.outputs:
-                    yield from filter(_carries, maker.inputs)
+                    yield from filter(_evidential, maker.inputs)
 
     # --- what makes two roots one
 
@@ -171,7 +184,7 @@ class Roots:
             keys = (f"source:{self.sight.canonical(element.asserted_by)}",)
             trust = self._reporter(element)
         else:
-            assert isinstance(element, Activity)  # `_carries` lets nothing else through
+            assert isinstance(element, Activity)  # `_evidential` lets nothing else through
             keys = (f"activity:{element.id}",)
             trust = self._process(element)
         imported = element.system.origin.import_id
@@ -229,6 +242,6 @@ def named(sight: Sight, scope: TrustScope, element_id: str) -> tuple[Subject, ..
     return ((scope, element_id),) if survivor == element_id else ((scope, element_id), (scope, survivor))
 
 
-def _carries(element_id: str) -> bool:
+def _evidential(element_id: str) -> bool:
     """Whether a claim can rest on an element: on Evidence, Assertions and Activities, not on what they are about."""
     return is_element_id(element_id) and kind_of(element_id) in {"evidence", "assertion", "activity"}

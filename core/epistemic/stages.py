@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from core.epistemic.case import Case, Doubt, Group, Judged, Material, Reason, Session, Side, Status
+from core.epistemic.case import Case, Doubt, Group, Judged, Material, Session, Side, Status
+from core.epistemic.eligibility import CHECKS
 from core.epistemic.policy import DISCOUNT
 from core.epistemic.provenance import Provenance, Root
-from core.epistemic.sight import Request, canonical_term_key
+from core.epistemic.sight import canonical_term_key
 from core.epistemic.trust import TrustClass, best, worse
 from core.model.elements import Assertion, Proposition
 from core.model.ids import sort_key
@@ -80,53 +81,6 @@ def _judged_about(session: Session, proposition: Proposition) -> Iterator[Judged
         yield known
 
 
-# --- 4. lifecycle, 5. time, 6. mode and context: each may say why an Assertion does not count
-
-
-def in_recall(assertion: Assertion, request: Request) -> Reason | None:  # noqa: ARG001 - one shape for all checks
-    """An archived or tombstoned record has left ordinary recall; that says nothing about its claim (KIP §60)."""
-    return None if assertion.system.state == "active" else "policy_excluded"
-
-
-def in_force(assertion: Assertion, request: Request) -> Reason | None:  # noqa: ARG001
-    """Retracted, superseded and expired claims are history (KIP §14)."""
-    return None if assertion.status == "active" else assertion.status
-
-
-def in_time(assertion: Assertion, request: Request) -> Reason | None:
-    """The claim must hold at the world time asked about: from inclusive, until exclusive, open where unsaid."""
-    valid = assertion.valid_time
-    after = valid.start is None or valid.start <= request.valid_at
-    before = valid.until is None or request.valid_at < valid.until
-    return None if after and before else "outside_valid_time"
-
-
-def in_mode(assertion: Assertion, request: Request) -> Reason | None:
-    """Suppositions and forecasts are not reports, unless they are what is asked for (KIP §26)."""
-    mode = assertion.mode
-    if mode in request.policy.modes or (mode == "hypothetical" and request.include_hypothetical):
-        return None
-    if mode == "hypothetical":
-        return "hypothetical_not_requested"
-    return "prediction_not_requested" if mode == "predicted" else "policy_excluded"
-
-
-def in_context(assertion: Assertion, request: Request) -> Reason | None:
-    """A claim bound to other contexts than the one asked about says nothing here (KIP §25.3)."""
-    if request.context is None or not assertion.context_refs:
-        return None
-    return None if request.context.intersection(assertion.context_refs) else "context_mismatch"
-
-
-CHECKS: Final[tuple[Callable[[Assertion, Request], Reason | None], ...]] = (
-    in_recall,
-    in_force,
-    in_time,
-    in_mode,
-    in_context,
-)
-
-
 # --- 7. provenance, 9. trust, 10. what one Assertion weighs
 
 
@@ -138,7 +92,7 @@ def judge(session: Session, assertion: Assertion) -> Judged:
         if reason is not None:
             return Judged(assertion, reason)
     provenance = session.roots.behind(assertion)
-    if not provenance.roots:  # a circle of derivations rests on nothing (KIP §23.5)
+    if not provenance.roots:  # a circle, or withdrawn premises: it rests on nothing (KIP §23.5)
         return Judged(assertion, "provenance_required_but_missing", provenance)
     trust = trust_of(session, assertion, provenance)
     policy = request.policy
@@ -193,7 +147,11 @@ def take_sides(case: Case) -> None:
 
 
 def group_roots(case: Case) -> None:
-    """Collapse claims of one origin into one group on each side (KIP §23.1-23.4)."""
+    """Collapse claims of one origin into one group on each side (KIP §23.1-23.4).
+
+    Its strongest claim speaks for a group, but a summary or an inference only where nobody speaks at first hand:
+    what is derived never makes its own premise stronger (KIP §26.6).
+    """
     for side in case.groups:
         members = [material.judged for material in case.material if material.side == side]
         case.groups[side] = list(_groups(members))
@@ -219,6 +177,7 @@ def _groups(members: list[Judged]) -> Iterator[Group]:
     for place, judged in enumerate(members):
         components.setdefault(find(place), []).append(judged)
     for component in components.values():
+        first_hand = [judged for judged in component if judged.provenance and judged.provenance.first_hand]
         roots = sorted(
             {root.element for judged in component if judged.provenance for root in judged.provenance.roots},
             key=sort_key,
@@ -228,7 +187,7 @@ def _groups(members: list[Judged]) -> Iterator[Group]:
             roots=tuple(roots),
             members=tuple(component),
             trust=best(judged.trust for judged in component),
-            weight=max(judged.weight for judged in component),
+            weight=max(judged.weight for judged in first_hand or component),
         )
 
 

@@ -424,12 +424,54 @@ def test_circle_with_a_root_is_worth_the_root(minds: Minds) -> None:
 
 
 def test_inference_does_not_confirm_its_premise(minds: Minds) -> None:
-    """KIP §26.6: a conclusion about the same statement adds no weight to it."""
+    """KIP §26.6: a conclusion about the same statement, however sure of itself, adds no weight to it."""
     premise = minds.claim(minds.fact, minds.bob, confidence=0.6)
-    conclusion = minds.claim(minds.fact, minds.carol, mode="inferred", confidence=0.6)
+    conclusion = minds.claim(minds.fact, minds.carol, mode="inferred", confidence=1.0)
     minds.activity("inference", [premise], [conclusion])
+    summary = minds.evidence("derived_result", "short", minds.evidence("document", "long"))
+    other = minds.says(minds.bob, "prefers", minds.dark)
+    minds.claim(other, minds.carol, minds.draft.get(summary.source[0]), mode="observed", confidence=0.3)
+    minds.claim(other, minds.alice, summary, mode="inferred", confidence=1.0)
 
     assert minds.belief(with_="")["support"]["score"] == 0.6
+    assert minds.belief(other, with_="")["support"]["score"] == 0.3
+
+
+@pytest.mark.parametrize("mode", ["hypothetical", "predicted"])
+def test_supposition_does_not_become_a_fact_by_inference(minds: Minds, mode: str) -> None:
+    """EPI-010, EPI-012: what is inferred from a hypothesis or a forecast counts only where those do."""
+    premise = minds.claim(minds.says(minds.bob, "knows", minds.carol), minds.bob, mode=mode)
+    conclusion = minds.claim(minds.fact, minds.alice, mode="inferred", confidence=0.9)
+    minds.activity("inference", [premise], [conclusion])
+
+    assert minds.belief()["status"] == minds.belief(with_="")["status"] == "insufficient"
+    asked = {
+        "hypothetical": 'WITH EPISTEMIC {policy: "test-deterministic", include_hypothetical: true}',
+        "predicted": 'WITH EPISTEMIC {policy: "kip:policy:forecast"}',
+    }[mode]
+    assert minds.belief(with_=asked)["status"] == "accepted"
+
+
+@pytest.mark.parametrize("status", ["retracted", "superseded"])
+def test_withdrawn_premise_carries_nothing(minds: Minds, status: str) -> None:
+    """What was inferred from a claim falls with it, unless it rests on something else too."""
+    premise = minds.claim(minds.says(minds.bob, "knows", minds.carol), minds.bob)
+    conclusion = minds.claim(minds.fact, minds.alice, mode="inferred", confidence=0.9)
+    minds.activity("inference", [premise], [conclusion])
+    assert minds.belief()["status"] == "accepted"
+
+    minds.change(premise, status=status)
+    for policy in (PORTABLE, 'WITH EPISTEMIC {explanation: "ledger"}'):
+        belief = minds.belief(with_=policy)
+        assert (belief["status"], reasons(belief)) == ("insufficient", ["provenance_required_but_missing"])
+        assert "withdrawn" in belief["explanation"]["warnings"][0]
+
+    minds.activity("inference", [minds.evidence("observation", "seen", minds.carol)], [conclusion])
+    belief = minds.belief()
+    assert (belief["status"], belief["uncertainty"]["reasons"]) == (
+        "accepted",
+        ["missing_provenance", "derived_only"],
+    )
 
 
 @pytest.mark.parametrize("policy", list(POLICIES))
