@@ -13,7 +13,7 @@ only supposed, carries nothing further.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -22,11 +22,12 @@ from core.epistemic.sight import Sight
 from core.epistemic.trust import TrustScope
 from core.errors import NoemaError
 from core.model.elements import Activity, AnyElement, Assertion, Evidence
-from core.model.ids import is_element_id, kind_of
 from core.state.indexes import made_key
 
 # Kinds of Evidence where equal bytes are one thing: the artifact is what was seen, not the seeing (KIP §15.4).
 _ARTIFACTS: Final = frozenset({"document", "web_resource", "external_assertion"})
+# Kinds, by how their ids begin, that a claim can rest on: records, claims and processes, not what they are about.
+_EVIDENTIAL: Final = ("E-", "A-", "X-")
 # Kinds of Evidence in which somebody says something: said twice by one person, it is one source.
 _STATEMENTS: Final = frozenset({"user_statement", "agent_statement", "message", "human_feedback"})
 
@@ -151,27 +152,32 @@ class Roots:
                     hint="Ask about fewer claims, or at a world time that fewer of them cover.",
                     details={"limit": self._limit},
                 )
-            known = tuple(self._upstream(element))
-            self._known[element.id] = known
+            known = self._known[element.id] = tuple(self._upstream(element))
         return known
 
-    def _upstream(self, element: AnyElement) -> Iterator[str]:
+    def _upstream(self, element: AnyElement) -> list[str]:
+        out: list[str] = []
         if isinstance(element, Assertion):
-            yield from (cited.evidence for cited in element.evidence if cited.role == "support")
+            out = [cited.evidence for cited in element.evidence if cited.role == "support"]
         elif isinstance(element, Evidence):
-            yield from (source for source in element.source if _evidential(source))
-            maker = None if element.generated_by is None else self.sight.get(element.generated_by)
-            if isinstance(maker, Activity):
-                yield from filter(_evidential, maker.inputs)
+            out = [source for source in element.source if source.startswith(_EVIDENTIAL)]
+            if element.generated_by is not None:
+                out += self._inputs(element.generated_by)
         elif isinstance(element, Activity):
-            yield from filter(_evidential, element.inputs)
-            return
-        key = made_key(element.id)
-        if self.sight.activities and self.sight.count(key):
-            for found in self.sight.find(key):
-                maker = self.sight.get(found)
-                if isinstance(maker, Activity) and element.id in maker.outputs:
-                    yield from filter(_evidential, maker.inputs)
+            return [used for used in element.inputs if used.startswith(_EVIDENTIAL)]
+        if self.sight.activities:
+            key = made_key(element.id)
+            if self.sight.count(key):
+                for found in self.sight.find(key):
+                    out += self._inputs(found, making=element.id)
+        return out
+
+    def _inputs(self, activity: str, making: str | None = None) -> list[str]:
+        """What an Activity took in that a claim can rest on; of one that made something, where that is asked."""
+        maker = self.sight.get(activity)
+        if not isinstance(maker, Activity) or (making is not None and making not in maker.outputs):
+            return []
+        return [used for used in maker.inputs if used.startswith(_EVIDENTIAL)]
 
     # --- what makes two roots one
 
@@ -184,7 +190,7 @@ class Roots:
             keys = (f"source:{self.sight.canonical(element.asserted_by)}",)
             trust = self._reporter(element)
         else:
-            assert isinstance(element, Activity)  # `_evidential` lets nothing else through
+            assert isinstance(element, Activity)  # `_EVIDENTIAL` lets nothing else through
             keys = (f"activity:{element.id}",)
             trust = self._process(element)
         imported = element.system.origin.import_id
@@ -240,8 +246,3 @@ def named(sight: Sight, scope: TrustScope, element_id: str) -> tuple[Subject, ..
     """An element as a subject of trust: under the id it is referred to by, and under what a merge made of it."""
     survivor = sight.canonical(element_id)
     return ((scope, element_id),) if survivor == element_id else ((scope, element_id), (scope, survivor))
-
-
-def _evidential(element_id: str) -> bool:
-    """Whether a claim can rest on an element: on Evidence, Assertions and Activities, not on what they are about."""
-    return is_element_id(element_id) and kind_of(element_id) in {"evidence", "assertion", "activity"}
