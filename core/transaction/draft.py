@@ -229,10 +229,13 @@ class Draft:
         meta = self.meta if self.meta != self.state.meta else None
         if not changes and meta is None:
             return None
+        # KIP §20.8, §35.4: a change of the environment is a transition of the space like any other, so that the
+        # past has one order; name, tier and the like are the host's bookkeeping and stand outside it.
+        moves = bool(changes) or self.meta.schema != self.state.meta.schema
         puts = tuple(element for change in changes if (element := self.view.get(change.id)) is not None)
         return Delta(
             ver=self.version,
-            seq=self.state.seq + (1 if changes else 0),
+            seq=self.state.seq + moves,
             snapshot_seq=self.state.seq,
             tx_id=self.tx_id,
             at=self.now,

@@ -234,8 +234,8 @@ def test_what_can_be_guaranteed_is_echoed(people):
 @pytest.mark.parametrize(
     ("guards", "code"),
     [
-        ({"space_seq": 1}, None),
-        ({"space_seq": 0}, "PreconditionFailed"),
+        ({"space_seq": 2}, None),  # the environment, then the bindings
+        ({"space_seq": 1}, "PreconditionFailed"),
         ({"schema_environment_version": 2}, None),
         ({"schema_environment_version": 1}, "SchemaEnvironmentChanged"),
     ],
