@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from core.errors import NoemaError
@@ -121,16 +122,19 @@ def test_the_summary_says_what_happened() -> None:
     ]
 
 
-def test_the_sequence_moves_with_memory_only() -> None:
-    """A change of protected state alone is a commit that leaves space_seq where it is (KIP §32.8)."""
+def test_the_sequence_moves_with_memory_and_its_schema() -> None:
+    """The host's bookkeeping is a commit that leaves space_seq where it is; memory and its schema move it."""
     one = draft()
     one.set_meta(name="Garden")
+    third = draft()
+    third.set_meta(schema=msgspec.structs.replace(third.meta.schema, version=third.meta.schema.version + 1))
     other = draft()
     other.create(Concept, schema_ref=PERSON)
 
-    protected, cognitive = one.finish(), other.finish({"why": "test"})
+    protected, schema, cognitive = one.finish(), third.finish(), other.finish({"why": "test"})
 
     assert (protected.seq, protected.meta.name, protected.puts) == (2, "Garden", ())
+    assert (schema.seq, schema.puts) == (3, ())
     assert (cognitive.seq, cognitive.snapshot_seq, cognitive.meta) == (3, 2, None)
     assert cognitive.record == {"why": "test"}
 
