@@ -61,8 +61,8 @@ class SpaceMeta(msgspec.Struct, frozen=True, omit_defaults=True):
 class Delta(msgspec.Struct, frozen=True, array_like=True):
     """One commit: its place in the order, who made it, and every element as it left them.
 
-    `ver` counts commits of any class; `seq` is the KIP `space_seq` after it, which only state-changing
-    commits move (KIP §32.8). `gone` names elements that no longer exist at all, not even as a stub.
+    `ver` counts commits of any class; `seq` is the KIP `space_seq` after it, which only changes of memory or schema
+    move (KIP §32.8). `gone` names elements that no longer exist at all, not even as a stub.
     `record` holds the Commit Record's digests and summaries (KIP §33.1). `meta` is the protected state as
     this commit left it, or None where it did not change.
     """
