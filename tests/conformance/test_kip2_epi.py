@@ -275,6 +275,7 @@ def test_kip2_epi_018_circular_provenance_does_not_amplify(world):
 
     assert found["status"] == "insufficient"
     assert found["support"]["root_groups"] == []
+    assert set(excluded(found).values()) == {"provenance_required_but_missing"}
     assert world.rows(f"FIND(?b.status) WHERE {{?b BELIEF {ZONE}}}") == ["insufficient"]
 
     root = evidence(world, "observation", "a clock", '("source", :bob)')
@@ -366,6 +367,8 @@ def test_kip2_epi_025_absence_of_evidence_is_not_evidence_of_absence(world):
 
     assert status(world, DIET) == "rejected"
     assert status(world, '(:alice, "is_vegetarian", false)') == "insufficient"
+    graded = 'FIND(?b.status) WHERE {?b BELIEF (:alice, "is_vegetarian", false)}'
+    assert world.rows(graded) == ["insufficient"]
 
 
 def test_kip2_epi_026_closed_world_exception_is_explicit(world):

@@ -321,6 +321,7 @@ def test_kip2_kql_020_belief_target_is_bounded(world):
     assert world.refused("FIND(?b) WHERE {?b BELIEF (?p)}") == "ProjectionTargetUnbound"
     assert world.refused("FIND(?b) WHERE {?b BELIEF (?s, ?r, ?o)}") == "ProjectionTargetUnbounded"
     assert world.refused("FIND(?b) WHERE {?b BELIEF SLOT (?s, ?r)}") == "ProjectionTargetUnbounded"
+    assert world.refused('FIND(?b) WHERE {?b BELIEF (:alice, "timezone", true)}') == "TypeMismatch"
     assert world.rows(
         f'FIND(?b.status) WHERE {{?p (:alice, "timezone", ?o) ?b BELIEF (?p)}} {DETERMINISTIC}'
     ) == ["accepted"]
@@ -424,9 +425,9 @@ def test_kip2_kql_028_projection_redaction_hides_raw_evidence(world):
         assert withheld not in str(reply)
     assert world.invoke(projector, "FIND(?e) WHERE {?e EVIDENCE {}}").result == []
     assert world.invoke(projector, "FIND(?e) WHERE {?e EVIDENCE {id: :i}}", i=cited["id"]).result == []
-    assert world.invoke("reader_hidden", f"FIND(?b.status) WHERE {{?b BELIEF {ZONE}}}").result == [
-        "insufficient"
-    ]
+    asked = f"FIND(?b.status) WHERE {{?b BELIEF {ZONE}}}"
+    assert world.invoke("reader_hidden", asked).result == ["insufficient"]
+    assert world.invoke("reader_no_project", asked).code == "ProjectionNotAuthorized"
 
 
 def test_kip2_kql_029_kql_read_has_no_write_receipt(world):
