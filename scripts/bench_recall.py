@@ -28,7 +28,7 @@ from core.agents.dialogue import Question
 from core.agents.offline.questions import read_asked
 from core.agents.offline.recollection import hidden_ids, recall_turns
 from core.protocol import http_types as wire
-from core.search.turns import NO_TURNS
+from core.search.turns import Turns
 from tests.services import World
 
 CUTS = (5, 10, 20)
@@ -66,7 +66,6 @@ def measure(
 ) -> tuple[list[list[float]], list[float]]:
     """Recall at each cut and seconds, for every question of categories 1 to 4 with evidence."""
     state = world.spaces.load(space)
-    turns = NO_TURNS.extend(tuple(state.ids("evidence")), state)
     hidden, now = hidden_ids(state), world.clock.now()
     known, shares, seconds = set(dia.values()), [], []
     for item in sample["qa"]:
@@ -74,9 +73,11 @@ def measure(
         if item["category"] == 5 or not gold:
             continue
         begun = time.perf_counter()
-        ranked = recall_turns(state, read_asked(state, Question(query=item["question"]), now), turns, hidden)
+        ranked = recall_turns(
+            state, read_asked(state, Question(query=item["question"]), now), Turns(state), hidden
+        )
         seconds.append(time.perf_counter() - begun)
-        found = [dia[turns.ids[turn.place]] for turn in ranked[: max(CUTS)]]
+        found = [dia[turn.id] for turn in ranked[: max(CUTS)]]
         shares.append([len(gold & set(found[:cut])) / len(gold) for cut in CUTS])
     return shares, seconds
 

@@ -2,182 +2,257 @@
 
 A turn alone is short. What it answers often stands in the turn before, and what a session was about shows only
 in all of it, so a turn is scored three times: by its own words with those of its date, by its words with its two
-neighbours', and by its session's; the three are put on one scale (divided by their spread over all turns) and
-added up. On public conversations that beats the turn's own BM25 by nine points.
+neighbours', and by its session's; the three are put on one scale (divided by their spread) and added up. What
+follows a question also earns a share of what the question has, and what the person asked about says counts more.
 
-Turns that one commit filed are one session, in the order of their ids. So the order is known from ids alone and
-nothing is decoded to rank.
+Turns that one commit filed are one session, in the order of their ids. So the order is known from ids alone, and
+only of the sessions that fit best: nothing is built that grows with the memory, and nothing but the turns behind
+the best-fitting ones is decoded.
 """
 
 from __future__ import annotations
 
+import heapq
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Final
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, Protocol
 
 import msgspec
 
+from core.model.elements import AnyElement
+from core.model.ids import Kind, sort_key
 from core.search.bm25 import K1, B, Postings, inverse_frequency
+from core.search.text import searchable
 
 _SESSION: Final = slice(2, 10)  # the part of an id that names the commit
-OWN, NEAR, SESSION, SPEAKER = 1.0, 1.0, 0.5, 0.6  # measured on LoCoMo; see docs/benchmarks.md
+# Weights of the parts, measured on LoCoMo; see docs/benchmarks.md.
+OWN, NEAR, SESSION, SPEAKER, ASKED = 0.85, 1.0, 0.8, 1.8, 0.5
+ALIKE: Final = 0.6  # what a word of the same meaning counts, against the word itself
 UNKNOWN_PAIR: Final = 0.25  # what an unknown pair of characters counts: it may only straddle two words
+EXPANDED: Final = 48  # sessions whose turns are ranked one by one
+DECODED: Final = 24  # turns whose words are read to see whether they ask
+FAVOURED: Final = 400  # turns of which it is looked up who said them
+_USUAL: Final = 600  # turns, about what the weights were measured on
+_QUESTION_MARKS: Final = ("?", "？")
+
+
+class Memory(Postings, Protocol):
+    """What is asked of a View (`core.state.view`)."""
+
+    def get(self, element_id: str) -> AnyElement | None:
+        """An element."""
+
+    def ids(self, kind: Kind, after: str | None = None) -> Iterable[str]:
+        """Ids of a kind in order, after a given one."""
+
+
+def session_of(element_id: str) -> str:
+    """The commit that filed an element, as its id has it: what is of one commit is one session."""
+    return element_id[_SESSION]
 
 
 class Turns:
-    """The turns of one state in order. Immutable once made; `extend` makes a longer one from it."""
+    """The order of the turns of one state, looked up session by session and kept for one question."""
 
-    def __init__(
-        self, ids: Sequence[str], lengths: Sequence[int], starts: Sequence[int], session: Sequence[int]
-    ) -> None:
-        self.ids = ids
-        self.lengths = lengths  # terms of each turn
-        self.starts = starts  # position of each session's first turn
-        self.session = session  # session of each turn
-        self.position = {element: i for i, element in enumerate(ids)}
-        self.session_lengths = [0] * len(starts)
-        for number, length in zip(session, lengths, strict=True):
-            self.session_lengths[number] += length
-        self.terms = sum(lengths)
-        self.near_lengths = [sum(lengths[i] for i in self.around(place)) for place in range(len(ids))]
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+        self._sessions: dict[str, tuple[str, ...]] = {}
 
-    def extend(self, fresh: Sequence[str], postings: Postings) -> Turns:
-        """These turns and later ones, in order."""
-        if not fresh:
-            return self
-        lengths, starts, session = list(self.lengths), list(self.starts), list(self.session)
-        commit = self.ids[-1][_SESSION] if self.ids else ""
-        for element in fresh:
-            if element[_SESSION] != commit:
-                commit = element[_SESSION]
-                starts.append(len(session))
-            session.append(len(starts) - 1)
-            lengths.append(postings.text_length(element))
-        return Turns((*self.ids, *fresh), lengths, starts, session)
+    def session(self, commit: str) -> tuple[str, ...]:
+        """The turns that a commit filed, in order."""
+        found = self._sessions.get(commit)
+        if found is None:
+            taken = []
+            for element in self._memory.ids("evidence", f"E-{commit}"):
+                if element[_SESSION] != commit:
+                    break
+                taken.append(element)
+            found = self._sessions[commit] = tuple(taken)
+        return found
 
-    def around(self, place: int) -> range:
-        """The positions of a turn and its neighbours of the same session."""
-        first, last = self.bounds(self.session[place])
-        return range(max(first, place - 1), min(last, place + 2))
+    def around(self, element_id: str) -> tuple[str, ...]:
+        """A turn with its neighbours of the same session."""
+        turns = self.session(session_of(element_id))
+        place = turns.index(element_id)
+        return turns[max(0, place - 1) : place + 2]
 
-    def bounds(self, session: int) -> tuple[int, int]:
-        """Where a session begins and ends (exclusive)."""
-        end = self.starts[session + 1] if session + 1 < len(self.starts) else len(self.ids)
-        return self.starts[session], end
-
-
-NO_TURNS: Final = Turns((), (), (), ())
+    def before(self, element_id: str) -> str | None:
+        """The turn before, of the same session."""
+        turns = self.session(session_of(element_id))
+        place = turns.index(element_id)
+        return turns[place - 1] if place else None
 
 
 class Ranked(msgspec.Struct, frozen=True):
-    """A turn by its position, its score in spreads, and the share of the query that it and its neighbours hold."""
+    """A turn, its score in spreads, and the share of the query that it and its neighbours hold."""
 
-    place: int
+    id: str
     score: float
     coverage: float
 
 
-def rank(
-    turns: Turns,
-    postings: Postings,
-    terms: Sequence[str],
-    *,
-    dated: Mapping[str, Collection[int]],
-    favoured: Collection[int] = (),
-    light: Collection[str] = (),
-    hidden: Callable[[str], bool],
-) -> list[Ranked]:
+class Wanted(msgspec.Struct, frozen=True):
+    """What a question asks of the turns.
+
+    terms: of the query, each once. alike: for a term, others of the same meaning. dated: for each term that is a
+    date's word, the sessions of such a date. spoken: what the only participant named has said, in order of
+    creation. light: terms that rank but do not count as held, such as names: being named answers nothing.
+    """
+
+    terms: Sequence[str]
+    alike: Mapping[str, Collection[str]] = {}
+    dated: Mapping[str, Collection[str]] = {}
+    spoken: Sequence[str] = ()
+    light: Collection[str] = ()
+
+
+def rank(turns: Turns, memory: Memory, wanted: Wanted, hidden: Callable[[str], bool]) -> list[Ranked]:
     """The turns that have a term of the query, or stand beside one that has, best first.
 
     Args:
         turns: the order of things said.
-        postings: the text index.
-        terms: of the query, each once.
-        dated: for each term that is a date's word, the positions of the turns said on such a date.
-        favoured: positions of the turns of the only participant whom the query names.
-        light: terms that rank but do not count as held, such as names: being named answers nothing.
+        memory: the text index and the elements.
+        wanted: what is looked for.
         hidden: whether the caller may not see an element.
     """
-    scores = _Scores(turns)
+    found = [_Term(memory, wanted, term, hidden) for term in wanted.terms]
+    ranking = _Ranking(turns, memory, found)
+    ranking.earn()
+    scores = ranking.scores()
+    _favour_answers(memory, ranking, scores)
+    _favour_speaker(wanted.spoken, scores)
+    total = max(sum(term.telling for term in found), 1e-9)
+    ranked = [
+        Ranked(element, score, ranking.held.get(element, 0.0) / total)
+        for element, score in scores.items()
+        if not hidden(element)
+    ]
+    return sorted(ranked, key=lambda turn: (-turn.score, turn.id))
+
+
+class _Term:
+    """A term of the query: how often each visible turn has it, and which sessions are of its date."""
+
+    def __init__(self, memory: Memory, wanted: Wanted, term: str, hidden: Callable[[str], bool]) -> None:
+        self.times: dict[str, float] = {}
+        for element, times in memory.word(term):
+            if element[0] == "E" and not hidden(element):
+                self.times[element] = times
+        for other in wanted.alike.get(term, ()):
+            for element, times in memory.word(other):
+                if element[0] == "E" and not hidden(element):
+                    self.times[element] = self.times.get(element, 0.0) + ALIKE * times
+        self.dated = frozenset(wanted.dated.get(term, ()))
+        self.sessions: dict[str, float] = dict.fromkeys(self.dated, 1.0)
+        for element, often in self.times.items():
+            commit = element[_SESSION]
+            self.sessions[commit] = self.sessions.get(commit, 0.0) + often
+        stats = memory.text_stats
+        having = len(self.times) + len(self.dated)
+        self.idf = inverse_frequency(stats.documents, having)
+        weight = UNKNOWN_PAIR if not having and _is_pair(term) else 1.0
+        self.telling = 0.0 if term in wanted.light else self.idf * weight
+
+
+class _Ranking:
+    """What the turns of the best-fitting sessions earn: by their own words, with their neighbours', by their session's."""
+
+    def __init__(self, turns: Turns, memory: Memory, terms: Sequence[_Term]) -> None:
+        stats = memory.text_stats
+        self.terms = terms
+        self.documents = stats.documents
+        self.average = max(stats.terms / max(stats.documents, 1), 1.0)
+        self.sessions = {commit: turns.session(commit) for commit in _best_sessions(terms)}
+        self.lengths = {
+            element: memory.text_length(element) for ids in self.sessions.values() for element in ids
+        }
+        # A spread is that of a memory of usual size: over more turns than hit, and not over ever more.
+        self.count = min(max(len(self.lengths), _USUAL), max(stats.documents, 1))
+        self.own: dict[str, float] = {}
+        self.near: dict[str, float] = {}
+        self.session: dict[str, float] = {}
+        self.held: dict[str, float] = {}  # weight of the query's terms that a turn and its neighbours have
+
+    def earn(self) -> None:
+        """Add up what every term gives."""
+        count = max((len(term.sessions) for term in self.terms), default=0)
+        sizes = {commit: sum(self.lengths[e] for e in ids) for commit, ids in self.sessions.items()}
+        usual = sum(sizes.values()) / max(len(sizes), 1)
+        for term in self.terms:
+            rare = inverse_frequency(max(count, len(self.sessions)), len(term.sessions))
+            for commit, ids in self.sessions.items():
+                often = term.sessions.get(commit)
+                if often is not None:
+                    gain = _gain(rare, often, sizes[commit], usual)
+                    self.session[commit] = self.session.get(commit, 0.0) + gain
+                    self._turns(term, ids, dated=commit in term.dated)
+
+    def _turns(self, term: _Term, ids: Sequence[str], *, dated: bool) -> None:
+        """What the turns of one session earn by a term."""
+        times = [term.times.get(element, 0.0) + dated for element in ids]
+        lengths = [self.lengths[element] for element in ids]
+        common = inverse_frequency(self.documents, min(self.documents, 2 * len(term.times)))
+        for place, element in enumerate(ids):
+            if times[place]:
+                gain = _gain(term.idf, times[place], lengths[place], self.average)
+                self.own[element] = self.own.get(element, 0.0) + gain
+            beside = slice(max(0, place - 1), place + 2)
+            often = sum(times[beside])
+            if often:
+                gain = _gain(common, often, sum(lengths[beside]), 3 * self.average)
+                self.near[element] = self.near.get(element, 0.0) + gain
+                self.held[element] = self.held.get(element, 0.0) + term.telling
+
+    def scores(self) -> dict[str, float]:
+        """The three on one scale, added up, for every turn that earned anything by its words."""
+        shared = {element: self.session.get(element[_SESSION], 0.0) for element in self.lengths}
+        own, near = OWN / self.spread, NEAR / _spread(self.near.values(), self.count)
+        session = SESSION / _spread(shared.values(), self.count)
+        return {
+            element: own * self.own.get(element, 0.0) + near * score + session * shared[element]
+            for element, score in self.near.items()
+        }
+
+    @property
+    def spread(self) -> float:
+        """The spread of what turns earn by their own words."""
+        return _spread(self.own.values(), self.count)
+
+
+def _best_sessions(terms: Sequence[_Term]) -> list[str]:
+    """The sessions that fit best by what is known without looking at their turns: how rare terms they have, how often."""
+    earned: dict[str, float] = {}
     for term in terms:
-        times = _times(turns, postings.word(term), hidden)
-        for place in dated.get(term, ()):
-            if not hidden(turns.ids[place]):
-                times[place] = times.get(place, 0) + 1
-        scores.add(term, times, light=term in light)
-    ranked = [turn for turn in scores.combined(favoured) if not hidden(turns.ids[turn.place])]
-    return sorted(ranked, key=lambda turn: (-turn.score, turn.place))
+        for commit, often in term.sessions.items():
+            earned[commit] = earned.get(commit, 0.0) + term.idf * (1 + often / (often + K1))
+    return sorted(heapq.nlargest(EXPANDED, earned, key=lambda commit: (earned[commit], commit)))
 
 
-class _Scores:
-    """What each turn has earned so far: by its own words, with its neighbours', by its session's."""
-
-    def __init__(self, turns: Turns) -> None:
-        self.turns = turns
-        self.own: dict[int, float] = {}
-        self.near: dict[int, float] = {}
-        self.session: dict[int, float] = {}
-        self.held: dict[int, float] = {}  # weight of the query's terms that a turn and its neighbours have
-        self.wanted = 0.0
-
-    def add(self, term: str, times: dict[int, int], *, light: bool) -> None:
-        """Add one term of the query, which each turn has so many times."""
-        turns, count = self.turns, len(self.turns.ids)
-        idf = inverse_frequency(count, len(times))
-        telling = 0.0 if light else idf * (UNKNOWN_PAIR if not times and _is_pair(term) else 1.0)
-        self.wanted += telling
-        beside: dict[int, int] = {}
-        sessions: dict[int, int] = {}
-        for place, often in times.items():
-            number = turns.session[place]
-            sessions[number] = sessions.get(number, 0) + often
-            for other in turns.around(place):
-                beside[other] = beside.get(other, 0) + often
-        average = max(turns.terms / max(count, 1), 1.0)
-        session_average = turns.terms / max(len(turns.starts), 1)
-        _earn(self.own, times, turns.lengths, idf, average)
-        _earn(self.near, beside, turns.near_lengths, inverse_frequency(count, len(beside)), 3 * average)
-        session_idf = inverse_frequency(len(turns.starts), len(sessions))
-        _earn(self.session, sessions, turns.session_lengths, session_idf, session_average)
-        if telling:
-            for place in beside:
-                self.held[place] = self.held.get(place, 0.0) + telling
-
-    def combined(self, favoured: Collection[int]) -> list[Ranked]:
-        """The three scores on one scale, added up, for every turn that earned anything by its words."""
-        turns, count = self.turns, len(self.turns.ids)
-        sizes = {number: last - first for number in self.session for first, last in (turns.bounds(number),)}
-        own = OWN / _spread(self.own, {}, count)
-        near = NEAR / _spread(self.near, {}, count)
-        session = SESSION / _spread(self.session, sizes, count)
-        wanted = max(self.wanted, 1e-9)
-        return [
-            Ranked(
-                place,
-                own * self.own.get(place, 0.0)
-                + near * score
-                + session * self.session[turns.session[place]]
-                + (SPEAKER if place in favoured else 0.0),
-                self.held.get(place, 0.0) / wanted,
-            )
-            for place, score in self.near.items()
-        ]
+def _favour_answers(memory: Memory, ranking: _Ranking, scores: dict[str, float]) -> None:
+    """What follows a question that fits is likely its answer."""
+    share = ASKED / ranking.spread
+    for element in heapq.nlargest(DECODED, ranking.own, key=lambda one: (ranking.own[one], one)):
+        ids = ranking.sessions[element[_SESSION]]
+        after = ids.index(element) + 1
+        asking = memory.get(element) if after < len(ids) else None
+        if asking is not None and searchable(asking).rstrip().endswith(_QUESTION_MARKS):
+            scores[ids[after]] = scores.get(ids[after], 0.0) + share * ranking.own[element]
 
 
-def _earn(
-    earned: dict[int, float], times: Mapping[int, int], lengths: Sequence[int], idf: float, average: float
-) -> None:
-    """Add what each place earns by having a term so many times: `bm25.weight`, written out for speed."""
-    floor, slope, top = K1 * (1 - B), K1 * B / max(average, 1.0), idf * (K1 + 1)
-    for place, often in times.items():
-        gain = top * often / (often + floor + slope * lengths[place])
-        earned[place] = earned.get(place, 0.0) + gain
+def _favour_speaker(spoken: Sequence[str], scores: dict[str, float]) -> None:
+    """What the person asked about says is worth more. `spoken` may be long, so it is searched, not read."""
+    if not spoken:
+        return
+    for element in heapq.nlargest(FAVOURED, scores, key=lambda one: (scores[one], one)):
+        at = bisect_left(spoken, sort_key(element), key=sort_key)
+        if at < len(spoken) and spoken[at] == element:
+            scores[element] += SPEAKER
 
 
-def _times(turns: Turns, found: Sequence[tuple[str, int]], hidden: Callable[[str], bool]) -> dict[int, int]:
-    """How often each visible turn has a term."""
-    position = turns.position
-    return {position[element]: n for element, n in found if element in position and not hidden(element)}
+def _gain(idf: float, often: float, length: float, average: float) -> float:
+    """What a text earns by having a term so often: `bm25.weight`, written out for speed."""
+    return idf * often * (K1 + 1) / (often + K1 * (1 - B + B * length / max(average, 1.0)))
 
 
 def _is_pair(term: str) -> bool:
@@ -185,17 +260,13 @@ def _is_pair(term: str) -> bool:
     return len(term) == 2 and not term.isascii()
 
 
-def _spread(scores: Mapping[int, float], sizes: Mapping[int, int], count: int) -> float:
-    """The standard deviation over all turns, of which those without a score have 0.
-
-    sizes: how many turns share a score; 1 where it is not said.
-    """
+def _spread(scores: Collection[float], count: int) -> float:
+    """The standard deviation over `count` turns, of which those without a score have 0."""
     if not scores or count == 0:
         return 1.0
     total = squares = 0.0
-    for key, score in scores.items():
-        shared = score * sizes.get(key, 1)
-        total += shared
-        squares += shared * score
+    for score in scores:
+        total += score
+        squares += score * score
     variance = squares / count - (total / count) ** 2
     return math.sqrt(variance) if variance > 1e-12 else 1.0

@@ -345,7 +345,11 @@ class _Run:
             "updated": now,
         }
         if last:
-            told = (_many(sums.evidence, "message"), _many(sums.claims, "claim"), _many(sums.commitments, "commitment"))
+            told = (
+                _many(sums.evidence, "message"),
+                _many(sums.claims, "claim"),
+                _many(sums.commitments, "commitment"),
+            )
             answer = f"{told[0]} filed as evidence, {told[1]}, {told[2]}."
             cleared: Row = dict.fromkeys(("failed_reason", "rounds", "first_failed", "retry_at"))
             row |= cleared | {"answer": answer}

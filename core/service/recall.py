@@ -1,14 +1,12 @@
 """Recall: questions answered from a space, by extraction, with receipts; and probes.
 
-What lives here: loading the state, the cached order of turns, and the record of what was asked. What must never
+What lives here: loading the state, and the record of what was asked. What must never
 live here: what bears on a question (`core.agents.offline`). A recall never writes the log; it leaves one row in
 the collection `recall`, which expires (contract §3).
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from threading import Lock
 from typing import Final
 
 import msgspec
@@ -26,17 +24,14 @@ from core.ports import Clock, Row
 from core.protocol import http_types as wire
 from core.search.bm25 import basis_of, score
 from core.search.text import words
-from core.search.turns import NO_TURNS, Turns
 from core.service.conversations import CITES, Conversations
 from core.service.spaces import Spaces
 from core.service.values import Caller
-from core.state.space import SpaceState
 
 MAX_PROBE: Final = 100
 _KEPT_QUERY: Final = (
     4000  # characters of a question on record, so that the record is one row and expires whole
 )
-_KEPT_SPACES: Final = 16  # whose turn order stays in memory
 
 
 class Recall:
@@ -46,7 +41,6 @@ class Recall:
         self._clock = clock
         self._spaces = spaces
         self._conversations = conversations
-        self._orders = TurnOrders()
 
     def recall(self, caller: Caller, space_id: str, body: wire.RecallInput) -> wire.AgentOutput:
         """Answer a question in prose.
@@ -106,7 +100,7 @@ class Recall:
 
     def _answer(self, space_id: str, question: Question) -> Answer:
         state = self._spaces.load(space_id)
-        return answer(state, question, self._orders.of(state), self._clock.now())
+        return answer(state, question, self._clock.now())
 
     def _note(self, caller: Caller, space_id: str, question: Question, found: Answer) -> int | None:
         """Keep the question and its answer as a conversation of the collection `recall`.
@@ -121,32 +115,6 @@ class Recall:
         if len(question.query) > _KEPT_QUERY:
             question = msgspec.structs.replace(question, query=question.query[:_KEPT_QUERY] + "…")
         return self._conversations.note(caller, space_id, "recall", msgspec.to_builtins(question), row)
-
-
-class TurnOrders:
-    """The order of turns of recently asked spaces, carried on from one state to the next."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._kept: OrderedDict[tuple[str, str], tuple[int, Turns]] = OrderedDict()
-
-    def of(self, state: SpaceState) -> Turns:
-        """The turns of a state. A later state only adds turns, unless something was erased: then anew."""
-        key = (state.meta.space_id, state.meta.instance)
-        with self._lock:
-            ver, turns = self._kept.get(key, (0, NO_TURNS))
-        if ver == state.ver:
-            return turns
-        if ver < state.ver and turns.ids:
-            turns = turns.extend(tuple(state.ids("evidence", turns.ids[-1])), state)
-        if ver > state.ver or len(turns.ids) != state.counts.evidence:
-            turns = NO_TURNS.extend(tuple(state.ids("evidence")), state)
-        with self._lock:
-            self._kept[key] = (state.ver, turns)
-            self._kept.move_to_end(key)
-            while len(self._kept) > _KEPT_SPACES:
-                self._kept.popitem(last=False)
-        return turns
 
 
 def _citation(line: Line) -> wire.Memory:

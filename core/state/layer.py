@@ -7,6 +7,7 @@ A layer is written by its owner (the fold, or a transaction) and shared only whe
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from heapq import merge
 from typing import Final
@@ -63,6 +64,7 @@ class Layer:
         self._keys: Difference[None] = Difference()
         self._words: Difference[int] = Difference()
         self._lengths: dict[str, int] = {}  # of texts that differ from what is below
+        self._made: dict[Kind, list[str]] = {}  # this layer's own ids of a kind in order, once asked for
         self._counts = below.counts
         self._stats = below.text_stats
 
@@ -87,6 +89,7 @@ class Layer:
             self._keys.add(key, element_id, None)
         if (old is None) != (new is None):
             self._counts = self._counts.plus(kind, 1 if old is None else -1)
+            self._made.pop(kind, None)
         old_text = "" if old is None else searchable(old)
         new_text = "" if new is None else searchable(new)
         if old_text != new_text:
@@ -158,10 +161,13 @@ class Layer:
     def ids(self, kind: Kind, after: str | None = None) -> Iterator[str]:
         """Every id of a kind in order of creation, after a given one."""
         floor, key = sort_key(after) if after is not None else "", kind_key(kind)
-        mine = [found for found in self._keys.added.get(key, _NOTHING) if sort_key(found) > floor]
+        made = self._made.get(kind)
+        if made is None:
+            made = self._made[kind] = sorted(self._keys.added.get(key, _NOTHING), key=sort_key)
+        mine = (made[at] for at in range(bisect_right(made, floor, key=sort_key), len(made)))
         gone = self._keys.removed.get(key, _NONE)
         older = (found for found in self.below.ids(kind, after) if found not in gone)
-        return merge(older, sorted(mine, key=sort_key), key=sort_key)
+        return merge(older, mine, key=sort_key)
 
     def word(self, term: str) -> Sequence[tuple[str, int]]:
         """Elements whose text has a term, with how often, oldest first."""

@@ -251,7 +251,14 @@ class Segment:
 
     def ordinal(self, element_id: str) -> int | None:
         """Where an id stands, or None."""
-        wanted, ids = id_column(element_id), self._index().ids
+        wanted = id_column(element_id)
+        low = self.seek(wanted)
+        found = self._index().ids[low * ID_WIDTH : (low + 1) * ID_WIDTH] == wanted
+        return low if found else None
+
+    def seek(self, wanted: bytes) -> int:
+        """The ordinal of the first entry of the id column that is not before `wanted`, or before its beginning."""
+        ids = self._index().ids
         low, high = 0, self.ref.count
         while low < high:
             middle = (low + high) // 2
@@ -259,8 +266,7 @@ class Segment:
                 low = middle + 1
             else:
                 high = middle
-        found = ids[low * ID_WIDTH : (low + 1) * ID_WIDTH] == wanted
-        return low if found else None
+        return low
 
     def ids(self) -> bytes:
         """The id column: `ID_WIDTH` bytes an ordinal."""

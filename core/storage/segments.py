@@ -143,7 +143,8 @@ class SegmentsView:
             if segment.ref.last <= floor or not getattr(segment.ref.counts, kind):
                 continue
             column = segment.ids()
-            for ordinal in range(segment.ref.count):
+            begin = segment.seek(floor.encode("ascii"))
+            for ordinal in range(begin, segment.ref.count):
                 if column[ordinal * ID_WIDTH + ID_WIDTH - 1] == letter:
                     found = id_of(column, ordinal)
                     if sort_key(found) > floor:

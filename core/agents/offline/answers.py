@@ -49,10 +49,10 @@ class Answer(msgspec.Struct, frozen=True):
     cited: tuple[Line, ...] = ()
 
 
-def answer(view: View, question: Question, turns: Turns, now: Instant) -> Answer:
+def answer(view: View, question: Question, now: Instant) -> Answer:
     """Answer a question from a state, as of `now` (ms)."""
     asked = read_asked(view, question, now)
-    hidden = hidden_ids(view)
+    hidden, turns = hidden_ids(view), Turns(view)
     claims = [*recall_claims(view, asked, now), *recall_commitments(view, asked, now)]
     ranked = recall_turns(view, asked, turns, hidden)[:MAX_TURNS]
     least = ranked[0].score * CLOSE if ranked else 0.0
@@ -61,8 +61,8 @@ def answer(view: View, question: Question, turns: Turns, now: Instant) -> Answer
         for turn in ranked
         if turn.coverage >= ENOUGH
         and turn.score >= least
-        and bears(view, asked, turns, turn.place)
-        and (line := turn_line(view, asked, turns, turn)) is not None
+        and bears(view, asked, turns, turn.id)
+        and (line := turn_line(view, asked, turn)) is not None
     ]
     if not claims and not said:
         return Answer(NOTHING, found=False, uncertainty=1.0)

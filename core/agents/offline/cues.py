@@ -78,18 +78,18 @@ LISTED: Final = frozenset(["likes", "dislikes", "prefers"])
 KINDS: Final[dict[str, frozenset[str]]] = {
     kind: frozenset(words(members))
     for kinds, members in (
-        (("drink", "beverage"), "tea coffee espresso latte cappuccino water juice milk beer wine cider soda lemonade cola cocoa smoothie"
-         " cocktail whisky whiskey gin rum vodka sake mate kombucha"),
-        (("food", "eat", "dish", "meal", "cuisine", "snack"), "sushi pizza pasta noodles rice bread cheese soup salad curry tacos burger"
-         " sandwich meat steak chicken fish seafood fruit vegetables chocolate cake cookies ice-cream pancakes eggs tofu ramen dumplings"),
+        (("drink", "beverage"), ("tea coffee espresso latte cappuccino water juice milk beer wine cider soda lemonade cola cocoa smoothie"
+         " cocktail whisky whiskey gin rum vodka sake mate kombucha")),
+        (("food", "eat", "dish", "meal", "cuisine", "snack"), ("sushi pizza pasta noodles rice bread cheese soup salad curry tacos burger"
+         " sandwich meat steak chicken fish seafood fruit vegetables chocolate cake cookies ice-cream pancakes eggs tofu ramen dumplings")),
         (("fruit",), "apples bananas oranges pears grapes cherries strawberries blueberries raspberries mango pineapple peaches plums kiwi melon"),
         (("colour", "color"), "red blue green yellow orange purple violet pink black white grey gray brown turquoise teal"),
-        (("sport",), "football soccer tennis basketball volleyball baseball swimming running cycling skiing climbing rowing golf hockey rugby"
-         " boxing surfing badminton cricket"),
+        (("sport",), ("football soccer tennis basketball volleyball baseball swimming running cycling skiing climbing rowing golf hockey rugby"
+         " boxing surfing badminton cricket")),
         (("animal", "pet"), "dogs cats birds horses rabbits turtles hamsters parrots fish snakes lizards puppies kittens"),
         (("music", "genre"), "jazz rock pop classical techno blues folk metal rap hip-hop opera country punk soul reggae"),
-        (("language",), "english german french spanish italian portuguese dutch polish russian chinese japanese korean arabic hindi python"
-         " java rust javascript typescript"),
+        (("language",), ("english german french spanish italian portuguese dutch polish russian chinese japanese korean arabic hindi python"
+         " java rust javascript typescript")),
     )
     for kind in words(" ".join(kinds))
 }  # fmt: skip

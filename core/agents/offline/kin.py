@@ -73,9 +73,13 @@ def find_kin(view: View, text: str, named: list[Concept], asker: Concept | None)
         return None
     owner = asker if owned is None else _owner(owned["owner"], named)
     word = match["kin"].lower()
-    singular = _SINGULAR.get(word) or (word if re.fullmatch(rf"{RELATIONS}|{PETS}", word) else word.removesuffix("s"))
+    singular = _SINGULAR.get(word) or (
+        word if re.fullmatch(rf"{RELATIONS}|{PETS}", word) else word.removesuffix("s")
+    )
     known = (singular, *SAME.get(singular, ()))
-    terms = frozenset(term for name in (word, *known, "children" if "child" in known else "") for term in words(name))
+    terms = frozenset(
+        term for name in (word, *known, "children" if "child" in known else "") for term in words(name)
+    )
     people = _people(view, owner, singular, known) if owner is not None else []
     return Kin(owner, tuple({person.id: person for person in people}.values()), terms)
 
@@ -95,6 +99,10 @@ def _people(view: View, owner: Concept, relation: str, known: tuple[str, ...]) -
     if relation in _ANY_OF:
         for element in view.find(subject_key(owner.id, predicate(_PREDICATES[relation]))):
             about = view.get(element)
-            target = view.get(about.object.id) if isinstance(about, Proposition) and isinstance(about.object, Ref) else None
+            target = (
+                view.get(about.object.id)
+                if isinstance(about, Proposition) and isinstance(about.object, Ref)
+                else None
+            )
             found += [target] if isinstance(target, Concept) else []
     return found

@@ -42,9 +42,31 @@ _SUBJECT: Final = re.compile(
     rf"\b(?i:(?:{_AUXILIARY})(?:n't)?|about|remind|who's|whether|if|where|what|when) (?P<name>[^\W\d_a-z][\w-]+)"
     rf"|(?P<owner>[^\W\d_a-z][\w-]+)'s\b"
 )
-_LOWER_SUBJECT: Final = re.compile(r"\b(?:do|does|did) (?P<name>[a-z][\w-]*) (?=[a-z])|(?<!my )(?<!our )(?<!the )(?<!your )(?<!\ba )(?<!his )(?<!her )(?<!their )\b(?P<owner>[a-z][\w-]+)'s\b")
-_NO_SUBJECT: Final = NO_PERSON | frozenset(WEEKDAYS) | frozenset(
-    "me us i him them mine theirs people everyone anyone anybody who what that's let".split()
+_LOWER_SUBJECT: Final = re.compile(
+    r"\b(?:do|does|did) (?P<name>[a-z][\w-]*) (?=[a-z])|(?<!my )(?<!our )(?<!the )(?<!your )(?<!\ba )(?<!his )(?<!her )(?<!their )\b(?P<owner>[a-z][\w-]+)'s\b"
+)
+_NO_SUBJECT: Final = (
+    NO_PERSON
+    | frozenset(WEEKDAYS)
+    | frozenset(
+        [
+            "me",
+            "us",
+            "i",
+            "him",
+            "them",
+            "mine",
+            "theirs",
+            "people",
+            "everyone",
+            "anyone",
+            "anybody",
+            "who",
+            "what",
+            "that's",
+            "let",
+        ]
+    )
 )
 _YES_NO: Final = re.compile(rf"\W*(?:(?:and|so|but|hey),? )?(?:{_AUXILIARY})\b", re.IGNORECASE)
 _YEAR: Final = re.compile(r"\b(?:19|20)\d\d\b")
@@ -93,8 +115,7 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
         predicates -= {"name"}
     focus = _focus(text, named, asker, kin, predicates)
     dates = find_dates(text, now, past=True)
-    days = [when for when in dates if when.precision == "day"]
-    day = days[0] if len(days) == 1 else None
+    day = _day(dates)
     # The day stands for its words: turns are found by when they were said, not by naming the date.
     telling = words(text) if day is None else [*words(text.replace(day.words, " ")), DAY]
     terms = tuple(dict.fromkeys(telling))
@@ -159,6 +180,14 @@ def _strangers(view: View, text: str) -> frozenset[str]:
     return frozenset(found)
 
 
+def _day(dates: list[When]) -> When | None:
+    """The one time that a question names by day, or as "last week" or "last month"; named months are words."""
+    found = [
+        when for when in dates if when.precision in ("day", "week") or when.words.lower().endswith(" month")
+    ]
+    return found[0] if len(found) == 1 else None
+
+
 def _kind(text: str) -> str | None:
     """The kind of thing a question wants, as a term: `"Which drinks does she like?"` -> `"drink"`."""
     match = KIND_ASKED.search(text)
@@ -204,5 +233,7 @@ def _named(view: View, text: str) -> list[Concept]:
 
 def name_terms(person: Concept) -> frozenset[str]:
     """The terms of what a person is called; "Ada's sister" is how Anna is known, but no name of hers."""
-    names = (name for name in (person.name, *person.aliases) if name and ("'s " not in name or name == person.name))
+    names = (
+        name for name in (person.name, *person.aliases) if name and ("'s " not in name or name == person.name)
+    )
     return frozenset(term for name in names for term in words(name))

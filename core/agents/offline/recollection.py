@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from itertools import islice
 from typing import Final
@@ -16,6 +17,7 @@ from typing import Final
 import msgspec
 
 from core.agents.dialogue import text_of
+from core.agents.offline.alike import ALIKE
 from core.agents.offline.cues import ALSO, COMMITMENTS, CUES, KINDS, LISTED, RELATIONAL
 from core.agents.offline.dates import When, find_dates
 from core.agents.offline.kin import Kin
@@ -27,7 +29,7 @@ from core.model.ids import kind_of
 from core.model.instants import Instant, format_instant, parse_instant, to_datetime
 from core.model.literals import Literal, Ref, Term
 from core.search.text import words
-from core.search.turns import Ranked, Turns, rank
+from core.search.turns import Ranked, Turns, Wanted, rank, session_of
 from core.state.indexes import assertions_key, object_key, referrers_key, state_key, subject_key, type_key
 from core.state.view import View
 
@@ -37,6 +39,7 @@ _COMMON: Final = frozenset(
 )  # of a label, what does not tell it from others
 MAX_CLAIMS: Final = 6
 MAX_TURNS: Final = 20
+_MOST_DAYS: Final = 7  # a longer time is looked up by its months
 MAX_COMMITMENTS: Final = 500  # the newest, looked at for one question
 
 
@@ -263,69 +266,73 @@ def _falls(span: When, at: Instant) -> bool:
 
 def recall_turns(view: View, asked: Asked, turns: Turns, hidden: frozenset[str]) -> list[Ranked]:
     """The turns that bear on the question, best first."""
-    favoured: set[int] = set()
-    if len(asked.named) == 1:
-        position = turns.position
-        said = view.find(referrers_key(asked.named[0].id))
-        favoured = {position[element] for element in said if element in position}
-    return rank(
-        turns,
-        view,
-        asked.terms,
-        dated=_dated(view, asked, turns),
-        favoured=favoured,
-        light=asked.light,
-        hidden=hidden.__contains__,
-    )
+    spoken = view.find(referrers_key(asked.named[0].id)) if len(asked.named) == 1 else ()
+    wanted = Wanted(asked.terms, ALIKE, _dated(view, asked), spoken, asked.light)
+    return rank(turns, view, wanted, hidden.__contains__)
 
 
-def _dated(view: View, asked: Asked, turns: Turns) -> dict[str, list[int]]:
-    """For each month and year in the question, the turns of the sessions of that time."""
-    dated: dict[str, list[int]] = {}
-    if not asked.months and not asked.years and asked.day is None:
-        return dated
-    for session, start in enumerate(turns.starts):
-        first = view.get(turns.ids[start])
-        if not isinstance(first, Evidence) or first.observed_at is None:
-            continue
-        moment = to_datetime(first.observed_at)
-        terms = words(f"{moment:%B}") if moment.month in asked.months else []
-        terms += [str(moment.year)] if moment.year in asked.years else []
-        if asked.day is not None and asked.day.covers(first.observed_at):
-            terms.append(DAY)
-        for term in terms:
-            dated.setdefault(term, []).extend(range(*turns.bounds(session)))
+def _dated(view: View, asked: Asked) -> dict[str, frozenset[str]]:
+    """For each date's word in the question, the sessions of that time.
+
+    A session's Event says its date in words (`core.agents.offline.formation`), so the text index knows the sessions
+    of a day, a month or a year without looking at any other.
+    """
+    dated: dict[str, frozenset[str]] = {}
+    for month in asked.months:
+        name = f"{datetime(2000, month, 1, tzinfo=UTC):%B}"
+        dated.update((term, _sessions_of(view, name)) for term in words(name))
+    dated.update((str(year), _sessions_of(view, str(year))) for year in asked.years)
+    if asked.day is not None:
+        first, last = to_datetime(asked.day.start), to_datetime(asked.day.end - 1)
+        days = [first + timedelta(days=n) for n in range(min((last - first).days, _MOST_DAYS) + 1)]
+        texts = (
+            {f"{moment:%B %Y}" for moment in days}
+            if len(days) > _MOST_DAYS
+            else {f"{moment:%d %B %Y}" for moment in days}
+        )
+        if asked.day.yearless:
+            texts = {text[:-5] for text in texts}
+        dated[DAY] = frozenset().union(*(_sessions_of(view, text) for text in texts))
     return dated
 
 
-def bears(view: View, asked: Asked, turns: Turns, place: int) -> bool:
+def _sessions_of(view: View, date: str) -> frozenset[str]:
+    """The sessions whose Event has all the words of a date."""
+    found = [
+        frozenset(session_of(element) for element, _ in view.word(term) if element[0] == "C")
+        for term in words(date)
+    ]
+    return frozenset.intersection(*found) if found else frozenset()
+
+
+def bears(view: View, asked: Asked, turns: Turns, turn: str) -> bool:
     """Whether a turn can answer: in one breath it speaks of whom and of what the question is about.
 
     A sentence with a telling word counts if it speaks of the person asked about, or if that person says it; so
     "I live in Porto. I saw Bob." does not say where Bob lives. A turn behind a question goes with it.
     """
-    said, asking = _said(view, turns, place), _question_before(view, turns, place)
+    said, asking = _said(view, turn), _question_before(view, turns, turn)
     breaths = [frozenset(words(piece)) for piece in _SENTENCE.split(said)]
     if asking:
         breaths.append(frozenset(words(asking)))
-    evidence = view.get(turns.ids[place])
+    evidence = view.get(turn)
     at = evidence.observed_at if isinstance(evidence, Evidence) else None
     on_day = asked.day is not None and at is not None and asked.day.covers(at)
-    telling = set(asked.terms) - asked.light
-    concerned = _concerned(view, asked, turns, place)
+    telling = {one for term in set(asked.terms) - asked.light for one in (term, *ALIKE.get(term, ()))}
+    concerned = _concerned(view, asked, turns, turn)
     return any((on_day or telling & breath) and concerned(breath) for breath in breaths)
 
 
-def _concerned(view: View, asked: Asked, turns: Turns, place: int) -> Callable[[frozenset[str]], bool]:
+def _concerned(view: View, asked: Asked, turns: Turns, turn: str) -> Callable[[frozenset[str]], bool]:
     """Whether the words of a sentence of this turn speak of those whom the question is about."""
-    speakers = speaker_ids(view, turns, place)
+    speakers = speaker_ids(view, turn)
     if asked.kin is not None:
         return partial(_concerns_kin, asked, asked.kin, speakers)
     named = {person.id for person in asked.named}
     if not named or speakers & {person.id for person in asked.focus}:
         return asked.strangers.issubset
-    beside = {one for other in turns.around(place) for one in speaker_ids(view, turns, other)}
-    if beside & named and _YOU.search(_said(view, turns, place)):
+    beside = {one for other in turns.around(turn) for one in speaker_ids(view, other)}
+    if beside & named and _YOU.search(_said(view, turn)):
         return asked.strangers.issubset  # spoken to the person asked about
     wanted = frozenset(term for person in asked.named for term in name_terms(person))
     return lambda breath: asked.strangers <= breath and bool(wanted & breath)
@@ -341,29 +348,29 @@ def _concerns_kin(asked: Asked, kin: Kin, speakers: frozenset[str], breath: froz
     return theirs and bool(kin.terms & breath)
 
 
-def speaker_ids(view: View, turns: Turns, place: int) -> frozenset[str]:
+def speaker_ids(view: View, turn: str) -> frozenset[str]:
     """Who said a turn."""
-    evidence = view.get(turns.ids[place])
+    evidence = view.get(turn)
     return frozenset(evidence.source) if isinstance(evidence, Evidence) else frozenset()
 
 
-def _question_before(view: View, turns: Turns, place: int) -> str:
+def _question_before(view: View, turns: Turns, turn: str) -> str:
     """The turn before, if it asks something that this one may answer; else the empty text."""
-    before = place - 1
-    if before not in turns.around(place):
+    before = turns.before(turn)
+    if before is None:
         return ""
-    text = _said(view, turns, before)
+    text = _said(view, before)
     return text if text.rstrip().endswith(("?", "？")) else ""
 
 
-def _said(view: View, turns: Turns, place: int) -> str:
-    evidence = view.get(turns.ids[place])
+def _said(view: View, turn: str) -> str:
+    evidence = view.get(turn)
     return text_of(evidence.payload.inline) if isinstance(evidence, Evidence) else ""
 
 
-def turn_line(view: View, asked: Asked, turns: Turns, turn: Ranked) -> Line | None:
+def turn_line(view: View, asked: Asked, turn: Ranked) -> Line | None:
     """A turn as a line: its sentence that fits best, who said it and when."""
-    evidence = view.get(turns.ids[turn.place])
+    evidence = view.get(turn.id)
     if not isinstance(evidence, Evidence):
         return None
     speaker = next((view.get(source) for source in evidence.source), None)

@@ -9,14 +9,12 @@ from core.agents.offline.answers import NOTHING, Answer, answer
 from core.agents.offline.questions import find_asker, read_asked
 from core.agents.offline.recollection import best_passage
 from core.model.elements import Concept
-from core.search.turns import NO_TURNS
 from tests.core.agents.memory import NOW, Memory
 
 
 def ask(memory: Memory, query: str, **context: Any) -> Answer:
     """The answer of a memory."""
-    turns = NO_TURNS.extend(tuple(memory.state.ids("evidence")), memory.state)
-    return answer(memory.state, Question(query=query, context=Context(**context)), turns, NOW)
+    return answer(memory.state, Question(query=query, context=Context(**context)), NOW)
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
+import core.search.turns as turns_module
+from core.model.elements import Evidence, Origin, Payload, System
+from core.model.ids import Kind
 from core.search.text import words
-from core.search.turns import NO_TURNS, Turns, rank
+from core.search.turns import EXPANDED, Turns, Wanted, rank
+
+SYSTEM = System(1, 0, 0, "tx", "tx", Origin("t", "t"))
 
 
 @dataclass
@@ -23,6 +28,8 @@ class Index:
     """A text index in dicts."""
 
     texts: dict[str, Counter[str]] = field(default_factory=dict)
+    whole: dict[str, str] = field(default_factory=dict)
+    got: list[str] = field(default_factory=list)
 
     @property
     def text_stats(self) -> Stats:
@@ -37,43 +44,101 @@ class Index:
         """Terms of a text."""
         return self.texts[element_id].total()
 
+    def get(self, element_id: str) -> Evidence:
+        """The turn itself."""
+        self.got.append(element_id)
+        return Evidence(
+            id=element_id,
+            system=SYSTEM,
+            evidence_class="m",
+            payload=Payload("inline", self.whole[element_id]),
+            content_digest="d",
+        )
 
-def build(*sessions: Sequence[str]) -> tuple[Turns, Index]:
+    def ids(self, kind: Kind, after: str | None = None) -> list[str]:
+        """Ids of a kind after a given one."""
+        assert kind == "evidence"
+        return [found for found in self.texts if after is None or found[2:] > after[2:]]
+
+
+@dataclass
+class Built:
+    """Turns by their position."""
+
+    ids: list[str]
+
+
+def build(*sessions: Sequence[str]) -> tuple[Built, Index]:
     """Turns of some sessions and their index."""
     index = Index()
     for number, session in enumerate(sessions):
         for place, text in enumerate(session):
-            index.texts[f"E-{number:08d}{place:03d}abcde"] = Counter(words(text))
-    return NO_TURNS.extend(list(index.texts), index), index
+            element = f"E-{number:08d}{place:03d}abcde"
+            index.texts[element] = Counter(words(text))
+            index.whole[element] = text
+    return Built(list(index.texts)), index
 
 
-def ranked(turns: Turns, index: Index, query: str, **more: object) -> list[int]:
+def ranked(turns: Built, index: Index, query: str, *, hidden: str = "", **more: object) -> list[int]:
     """Positions, best first."""
-    options = {"dated": {}, "hidden": lambda _: False, **more}
-    return [turn.place for turn in rank(turns, index, tuple(dict.fromkeys(words(query))), **options)]  # type: ignore[arg-type]
+    wanted = Wanted(tuple(dict.fromkeys(words(query))), **more)  # type: ignore[arg-type]
+    found = rank(Turns(index), index, wanted, lambda element: element == hidden)
+    return [turns.ids.index(turn.id) for turn in found if turn.id in turns.ids]
 
 
 def test_sessions_are_the_runs_of_one_commit() -> None:
     """The order is known from ids alone."""
-    turns, _ = build(["a", "b"], ["c"], ["d", "e", "f"])
+    built, index = build(["a", "b"], ["c"], ["d", "e", "f"])
+    turns, ids = Turns(index), built.ids
 
-    assert list(turns.session) == [0, 0, 1, 2, 2, 2]
-    assert [turns.bounds(i) for i in range(3)] == [(0, 2), (2, 3), (3, 6)]
-    assert [list(turns.around(i)) for i in range(6)] == [[0, 1], [0, 1], [2], [3, 4], [3, 4, 5], [4, 5]]
+    assert [turns.session(f"{n:08d}") for n in range(4)] == [tuple(ids[:2]), (ids[2],), tuple(ids[3:]), ()]
+    assert [turns.around(one) for one in ids] == [
+        tuple(ids[:2]),
+        tuple(ids[:2]),
+        (ids[2],),
+        tuple(ids[3:5]),
+        tuple(ids[3:6]),
+        tuple(ids[4:6]),
+    ]
+    assert [turns.before(one) for one in ids] == [None, ids[0], None, None, ids[3], ids[4]]
 
 
-def test_extending_is_the_same_as_building_at_once() -> None:
-    """Carrying the order on gives what a fresh build gives, also within a session."""
-    turns, index = build(["red", "green tea"], ["blue", "cold tea", "warm"])
-    ids = list(index.texts)
-    grown = NO_TURNS.extend(ids[:1], index).extend(ids[1:4], index).extend(ids[4:], index)
+def test_only_the_best_sessions_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many sessions have a word, the turns of a bounded number are ranked, the best of them among these."""
+    built, index = build(*[["we met Tom", "tennis"] if n == 70 else ["we met", "x"] for n in range(200)])
+    looked: list[str] = []
+    session = Turns.session
+    monkeypatch.setattr(Turns, "session", lambda self, commit: looked.append(commit) or session(self, commit))
 
-    for name in ("ids", "lengths", "starts", "session", "session_lengths", "terms", "position"):
-        one, other = getattr(grown, name), getattr(turns, name)
-        assert (list(one) if isinstance(one, (list, tuple)) else one) == (
-            list(other) if isinstance(other, (list, tuple)) else other
-        )
-    assert turns.extend([], index) is turns
+    assert ranked(built, index, "met Tom tennis")[0] in (140, 141)
+    assert len(set(looked)) == EXPANDED
+
+
+def test_few_turns_are_decoded() -> None:
+    """Of all that have a word only the best are read, to see whether they ask."""
+    built, index = build(["hiking " * (1 + n % 3) for n in range(300)])
+    ranked(built, index, "hiking")
+
+    assert 0 < len(index.got) <= turns_module.DECODED
+
+
+def test_the_answer_follows_the_question() -> None:
+    """Behind a question that fits stands its answer; behind a statement that fits stands nothing of note."""
+    built, index = build(
+        ["which mountain did you climb?", "the tall one", "x"],
+        ["which mountain did you climb", "the tall one", "x"],
+    )
+    order = ranked(built, index, "mountain climb")
+
+    assert order.index(1) < order.index(4)
+
+
+def test_words_of_the_same_meaning_count_less_than_the_word() -> None:
+    """A synonym leads to a turn, behind the turn with the word itself."""
+    built, index = build(["my kid slept"], ["my child slept"], ["x"])
+
+    assert ranked(built, index, "kid") == [0]
+    assert ranked(built, index, "kid", alike={"kid": ("child",)}) == [0, 1]
 
 
 def test_a_turn_with_the_words_comes_before_its_neighbours() -> None:
@@ -98,14 +163,14 @@ def test_a_date_word_counts_for_turns_of_that_date() -> None:
     """The date of a turn is as good as its words."""
     turns, index = build(["we went hiking"], ["we went hiking"])
 
-    assert ranked(turns, index, "hiking march", dated={"march": [1]})[0] == 1
+    assert ranked(turns, index, "hiking march", dated={"march": ["00000001"]})[0] == 1
 
 
 def test_the_named_speaker_is_favoured() -> None:
     """Turns of the only participant named come before equal ones."""
     turns, index = build(["we went hiking", "we went hiking"])
 
-    assert ranked(turns, index, "hiking", favoured={1})[0] == 1
+    assert ranked(turns, index, "hiking", spoken=[turns.ids[1]])[0] == 1
     assert ranked(turns, index, "hiking")[0] == 0
 
 
@@ -114,7 +179,7 @@ def test_what_is_hidden_neither_shows_nor_counts() -> None:
     turns, index = build(["secret mountain", "how nice"], ["other mountain"])
     secret = turns.ids[0]
 
-    assert ranked(turns, index, "secret mountain", hidden=lambda element: element == secret) == [2]
+    assert ranked(turns, index, "secret mountain", hidden=secret) == [2]
 
 
 @pytest.mark.parametrize("query", ["", "the of", "zebra", "?!"])
@@ -127,16 +192,16 @@ def test_a_query_without_known_words_ranks_nothing(query: str) -> None:
 
 def test_no_turns_is_no_error() -> None:
     """An empty memory has nothing to rank."""
-    assert ranked(NO_TURNS, Index(), "anything") == []
+    assert ranked(Built([]), Index(), "anything") == []
 
 
 def test_light_words_rank_but_are_not_held() -> None:
     """A name leads to turns and answers nothing."""
-    turns, index = build(["Tom went hiking", "Tom slept"])
-    found = rank(turns, index, ("tom", "hike"), dated={}, light={"tom"}, hidden=lambda _: False)
+    _, index = build(["Tom went hiking", "Tom slept"])
+    found = rank(Turns(index), index, Wanted(("tom", "hike"), light={"tom"}), lambda _: False)
 
     assert found[0].coverage == 1.0
-    alone = rank(turns, index, ("tom",), dated={}, light={"tom"}, hidden=lambda _: False)
+    alone = rank(Turns(index), index, Wanted(("tom",), light={"tom"}), lambda _: False)
     assert [turn.coverage for turn in alone] == [0.0, 0.0]
 
 

@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from core.agents.offline.answers import NOTHING
@@ -14,8 +13,8 @@ from core.protocol import http_types as wire
 from core.service.erasure import Erasures
 from core.service.erasure_scan import _plain
 from core.service.forgetting import Forgetting
-from core.service.recall import TurnOrders
 from core.service.upkeep import Upkeep
+from core.service.values import Caller
 from core.storage.layout import ALL_ROWS, space_pk
 from scripts.bench_recall import import_conversation
 from tests.doubles import FailingTable, Faults
@@ -292,20 +291,17 @@ def test_a_long_question_is_kept_in_part(world: World) -> None:
     assert len(record.messages[0]["content"]) < 5000
 
 
-def test_the_kept_order_is_made_anew_after_an_erasure(world: World) -> None:
-    """A state that does not go on from the kept one starts a new order."""
-    orders = TurnOrders()
-    full = world.spaces.load("home")
-    other = World()
-    other.create("home")
-    other.say("home", "something else")
-    other.drain()
-    small = other.spaces.load("home")
-    small.meta = msgspec.structs.replace(small.meta, instance=full.meta.instance)
+def test_an_anonymous_reader_leaves_no_row(world: World) -> None:
+    """Reading a public space without a credential is answered and recorded nowhere."""
+    before = world.table.query(space_pk("home"), *ALL_ROWS, limit=10_000)
+    body = wire.RecallInput(query="Where does Alice live?")
+    nobody = Caller("anonymous", "rest", "read", "anonymous")
+    found = world.recall.recall_structured(nobody, "home", body)
 
-    assert len(orders.of(full).ids) > 1
-    assert len(orders.of(small).ids) == 1
-    assert orders.of(full).ids == tuple(full.ids("evidence"))
+    assert "Alice lives in Munich" in found.answer
+    assert found.conversation is None
+    assert world.recall.recall(nobody, "home", body).conversation is None
+    assert world.table.query(space_pk("home"), *ALL_ROWS, limit=10_000) == before
 
 
 def test_forgetting_takes_the_recalls_that_quoted_it() -> None:
