@@ -50,8 +50,17 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.engine": ENGINE | {"core.transaction"},
     "core.agents": ENGINE | {"core.transaction", "core.engine"},
     "core.facts": WRITING,
+    "core.facts": ENGINE | {"core.transaction", "core.engine"},
     "core.service": ENGINE
-    | {"core.transaction", "core.engine", "core.agents", "core.facts", "core.ports", "core.storage"},
+    | {
+        "core.transaction",
+        "core.engine",
+        "core.agents",
+        "core.facts",
+        "core.facts",
+        "core.ports",
+        "core.storage",
+    },
     "core": ENGINE
     | {
         "core.transaction",

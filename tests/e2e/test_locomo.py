@@ -14,18 +14,23 @@ from tests.e2e.local import ROOT, environment, serving
 
 DATA = ROOT.parent / "shared" / "bench" / "locomo-dev.json"
 SAMPLE = "conv-26"
-AT_LEAST = 0.65  # of all questions, the misleading ones among them; measured 0.72
+MISLEADING = 5  # questions about what was never said: the honest answer to them cites nothing
+AT_LEAST = 0.6  # of the other questions; 0.68 measured
 
 
 def test_questions_about_a_year_of_talk_cite_the_right_turns(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Two thirds of all questions are answered with one of the turns that the data set names as evidence."""
+    """Most questions that have an answer are answered with one of the turns that the data set names as evidence."""
     if not DATA.exists():
         pytest.skip("the LoCoMo file is not beside the repository (../shared/bench/locomo-dev.json)")
     sample = next(each for each in json.loads(DATA.read_text("utf-8")) if each["sample_id"] == SAMPLE)
     told = {turn["dia_id"]: turn["text"] for turns in _sessions(sample) for turn in turns}
-    asked = [each for each in sample["qa"] if any(turn in told for turn in each["evidence"])]
+    asked = [
+        each
+        for each in sample["qa"]
+        if each["category"] != MISLEADING and any(turn in told for turn in each["evidence"])
+    ]
     with serving(tmp_path, "--quiet") as service:
         command = [
             sys.executable,

@@ -11,7 +11,7 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
 SAM = ROOT / ".venv-sam" / "bin"
-FUNCTIONS = ("Reads", "Writes", "Management", "Worker", "Tick")
+FUNCTIONS = ("Reads", "Writes", "Management", "Mcp", "Worker", "Tick")
 
 
 class Loader(yaml.SafeLoader):
