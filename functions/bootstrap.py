@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from core.service.caretaking import Caretaking
     from core.service.commit import Commits
     from core.service.conversations import Conversations
+    from core.service.echoes import Echoes
     from core.service.erasure import Erasures
+    from core.service.facts import Facts
     from core.service.forgetting import Forgetting
     from core.service.formation import Formation
     from core.service.kip import Kip
@@ -153,6 +155,13 @@ class Services:
         return Conversations(self.table, self.objects, self.clock, self.entropy, self.spaces)
 
     @cached_property
+    def echoes(self) -> Echoes:
+        """What was served lately."""
+        from core.service.echoes import Echoes
+
+        return Echoes(self.table, self.clock)
+
+    @cached_property
     def formation(self) -> Formation:
         """Forming what was submitted."""
         from core.service.formation import Formation
@@ -174,6 +183,13 @@ class Services:
         from core.service.recall import Recall
 
         return Recall(self.clock, self.spaces, self.conversations)
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The fact memory."""
+        from core.service.facts import Facts
+
+        return Facts()
 
     @cached_property
     def kip(self) -> Kip:

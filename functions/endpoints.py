@@ -15,7 +15,7 @@ import msgspec
 
 from core.errors import NoemaError
 
-Function = Literal["reads", "writes", "management"]
+Function = Literal["reads", "writes", "management", "mcp"]
 Method = Literal["GET", "POST", "PATCH", "DELETE"]
 
 
@@ -77,6 +77,7 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "create_space": Endpoint("POST", "/admin/create_space", "management"),
     "update_space_tier": Endpoint("POST", "/admin/{space}/update_space_tier", "management"),
     "delete_space": Endpoint("POST", "/admin/{space}/delete_space", "management"),
+    "mcp": Endpoint("POST", "/mcp/{space}", "mcp"),
     # Not there yet.
     "touch_icon": Endpoint("GET", "/apple-touch-icon.webp", None),
     "maintenance": Endpoint("POST", f"{_V1}/maintenance", None),
@@ -94,7 +95,6 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "stage_memory_source": Endpoint("POST", f"{_V1}/memory/sources", None),
     "wiki_read": Endpoint("GET", f"{_V1}/wiki/{{rest+}}", None),
     "wiki_write": Endpoint("POST", f"{_V1}/wiki/{{rest+}}", None),
-    "mcp": Endpoint("POST", "/mcp/{space}", None),
 }
 
 FALLBACK: Final[Function] = "reads"

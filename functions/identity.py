@@ -24,10 +24,11 @@ from functions.http import HttpRequest
 from functions.keys import PublicKey
 from functions.settings import Settings, is_loopback
 
-Admission = Literal["open", "public", "read", "write", "manage", "admin"]
+Admission = Literal["open", "any", "public", "read", "write", "manage", "admin"]
 """Classes of routes.
 
-open: anybody, even without keys. public: scope read; on a public space anybody. read, write: that scope.
+open: anybody, even without keys. any: any credential that is good for the space, on a public space anybody; what
+is called then asks for more (`Gate.require`). public: scope read; on a public space anybody. read, write: that scope.
 manage: scope write, by CWT. admin: a manager's CWT for every space, signed with an admin key.
 """
 
@@ -38,6 +39,7 @@ NEEDS: Final[dict[Admission, Scope]] = {
     "manage": "write",
     "admin": "write",
 }
+_PUBLICLY: Final = ("any", "public")  # what nobody in particular may do with a public space
 ANY_SPACE: Final = "*"
 ANONYMOUS: Final = Caller(subject="anonymous", channel="rest", scope="read", kind="anonymous")
 LOCAL: Final = Caller(subject="local", channel="rest", scope="*", manager=True)
@@ -105,12 +107,23 @@ class Gate:
         self._check_scope(admission, caller, space)
         return caller
 
+    def require(self, admission: Admission, caller: Caller, space: str) -> None:
+        """Hold a caller, admitted to a space already, to a stricter class: for what is decided after the path.
+
+        Raises:
+            NoemaError: `Unauthenticated` where a credential would be needed and none was given, `NotAuthorized`.
+        """
+        if caller.kind != "anonymous":
+            self._check_scope(admission, caller, space)
+        elif admission not in _PUBLICLY:
+            raise unauthenticated()
+
     def _without_credential(self, admission: Admission, space: str | None) -> Caller:
         if self._settings.insecure_local:
             return LOCAL
         if admission == "admin" or space is None or not self._is_public(space):
             raise unauthenticated()
-        if admission != "public":
+        if admission not in _PUBLICLY:
             raise NoemaError("NotAuthorized", "anonymous readers of a public space may not do this")
         return ANONYMOUS
 
@@ -157,7 +170,9 @@ class Gate:
                 "a space token may not manage its space",
                 hint="Use a CWT with scope write or *.",
             )
-        needed = NEEDS[admission]
+        needed = NEEDS.get(admission)
+        if needed is None:
+            return
         if caller.scope in (needed, "*"):
             return
         if admission == "public" and space is not None and self._is_public(space):

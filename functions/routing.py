@@ -62,6 +62,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         token may read none.
     media_type: of an answer that is a document and no envelope.
     own_body: the call reads the body itself, by rules of its own; `body` then only documents it.
+    refused: how this route words what is refused before its call; None as every route does.
     """
 
     admit: Admission
@@ -75,6 +76,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     labelled: bool = False
     media_type: str | None = None
     own_body: bool = False
+    refused: Callable[[NoemaError], HttpResponse] | None = None
 
 
 Routes = Mapping[str, Route]  # by the endpoint's name
@@ -155,6 +157,25 @@ def _answer(
     name, params = endpoints.find(request.method, request.path)
     trace.route = endpoints.ENDPOINTS[name].path
     route = routes[name]  # a KeyError is a gateway that hands this function another's requests
+    try:
+        return _serve(request, route, params, services, deadline=deadline, trace=trace)
+    except NoemaError as error:
+        if route.refused is None:
+            raise
+        trace.code = error.code
+        return route.refused(error)
+
+
+def _serve(
+    request: HttpRequest,
+    route: Route,
+    params: Mapping[str, str],
+    services: Services,
+    *,
+    deadline: Instant,
+    trace: _Trace,
+) -> HttpResponse:
+    """A request whose route is known."""
     _check_shard(request, services.settings.sharding)
     if len(request.body) > MAX_BODY_BYTES:
         raise _too_large(len(request.body))

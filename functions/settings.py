@@ -41,6 +41,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     admin_keys: tuple[PublicKey, ...] = ()
     managers: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
+    mcp_hosts: tuple[str, ...] = ()
+    mcp_origins: tuple[str, ...] = ()
     insecure_local: bool = False
     sharding: int = 0
 
@@ -80,6 +82,8 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         admin_keys=admin_keys,
         managers=_each(environ, "MANAGERS", str),
         cors_origins=_each(environ, "CORS_ORIGINS", _origin),
+        mcp_hosts=_each(environ, "MCP_HTTP_ALLOWED_HOSTS", str.lower),
+        mcp_origins=_each(environ, "MCP_HTTP_ALLOWED_ORIGINS", _origin),
         insecure_local=not (keys or admin_keys) and _insecure_local(environ),
         sharding=_shard(environ),
     )

@@ -4,25 +4,17 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from core.ports import Unavailable
 from core.protocol.http_types import AgentOutput, ForgetInput, ForgetReport, FormationInput
 from core.protocol.request import Request
 from core.protocol.response import Response
-from core.service.hints import FORMATION, send_hint
 from functions import kip
 from functions.bootstrap import Services, services
-from functions.logs import logger
+from functions.intake import submit
 from functions.routing import Call, Route, Routes, respond
 
 
 def _submit(found: Services, call: Call) -> AgentOutput:
-    output = found.conversations.submit(call.caller, call.space, call.body, key=call.idempotency_key)
-    try:
-        send_hint(found.queue, found.entropy, call.space, FORMATION)
-    except Unavailable:
-        # The conversation is stored and due; the next tick finds it. Failing now would invite a second copy.
-        logger().warning("hint lost", extra={"space": call.space})
-    return output
+    return submit(found, call.caller, call.space, call.body, key=call.idempotency_key)
 
 
 def _forget(found: Services, call: Call) -> ForgetReport:

@@ -23,6 +23,7 @@ CASES = {
     ),
     "writes": "import functions.writes",
     "management": "import functions.management",
+    "mcp": "import functions.mcp.handler",
     "worker": "import functions.worker",
     "tick": "import functions.tick",
     "a CWT's first verification, on top": "import cbor2; from cwt import COSE, COSEKey",

@@ -107,6 +107,46 @@ def again_sk(number: int) -> str:
     return f"Q#{number:0{NUMBER_WIDTH}d}"
 
 
+def echo_sk() -> str:
+    """The row that notes by digest what was served lately, beside the log."""
+    return "E#served"
+
+
+def fact_rows(agent_id: str, kind: str) -> tuple[str, str]:
+    """The first and last possible key of what is kept beside the log of a namespace of facts.
+
+    kind: `t` for recalls not yet counted, `c` for counts. The keys hold digests only, so that they tell nothing
+    of what they stand for.
+    """
+    prefix = f"F#{_digest(agent_id)[:32]}#{kind}#"
+    return prefix, f"{prefix}{_LAST}"
+
+
+def fact_touch_sk(agent_id: str, at: int, suffix: str) -> str:
+    """The row that says which facts one recall gave."""
+    return f"{fact_rows(agent_id, 't')[0]}{at:0{NUMBER_WIDTH}d}-{suffix}"
+
+
+def fact_counts_sk(agent_id: str, bucket: int) -> str:
+    """The row that counts the recalls of one share of a namespace's facts."""
+    return f"{fact_rows(agent_id, 'c')[0]}{bucket:02d}"
+
+
+def fact_upkeep_sk(agent_id: str) -> str:
+    """The row that says when a namespace of facts was last consolidated, and what became of its facts."""
+    return f"F#{_digest(agent_id)[:32]}#u"
+
+
+def fact_learning_sk(agent_id: str) -> str:
+    """The row that keeps which words of an agent's queries seem to mean the same."""
+    return f"F#{_digest(agent_id)[:32]}#v"
+
+
+def fact_digest(fact_id: str) -> bytes:
+    """What stands for a fact in these rows."""
+    return hashlib.sha256(fact_id.encode("utf-8", "surrogatepass")).digest()[:8]
+
+
 def due_sk(work: str, space_id: str) -> str:
     """The row in `DUE` that says a space has work of a kind (formation, maintenance) waiting."""
     return f"{work}#{space_id}"

@@ -117,11 +117,13 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
             "Make a key with `noema keygen`, or listen on 127.0.0.1."
         )
     from functions import endpoints, management, reads, tick, worker, writes  # noqa: PLC0415 - what is served
+    from functions.mcp import handler as mcp  # noqa: PLC0415
 
     handlers: dict[str, Handler] = {
         "reads": reads.handler,
         "writes": writes.handler,
         "management": management.handler,
+        "mcp": mcp.handler,
     }
 
     def handler_for(method: str, path: str) -> tuple[str, Handler]:

@@ -85,15 +85,29 @@ PUBLIC = {**PRIVATE, "none": (200, 403, 403, 403, 401), "write": (200, 403, 200,
 def answers(world: World, space: str, credential: str) -> tuple[int, ...]:
     token = CREDENTIALS[credential](world, space)
     assert status(world, "open", space, token) == 200
-    return tuple(status(world, admission, space, token) for admission in CLASSES[1:])
+    return tuple(status(world, admission, space, token) for admission in CLASSES[2:])
 
 
 @pytest.mark.parametrize("credential", CREDENTIALS)
 def test_the_table_of_admission(world: World, credential: str) -> None:
     """Each credential gets from each class exactly what the table says."""
-    assert CLASSES == ("open", "public", "read", "write", "manage", "admin")
+    assert CLASSES == ("open", "any", "public", "read", "write", "manage", "admin")
     assert answers(world, "demo", credential) == PRIVATE[credential]
     assert answers(world, "open", credential) == PUBLIC[credential]
+
+
+@pytest.mark.parametrize("credential", CREDENTIALS)
+def test_any_credential_of_the_space_admits_to_what_asks_for_more_later(
+    world: World, credential: str
+) -> None:
+    """The class `any` takes what is good for the space for some other class; on a public space anybody."""
+    good = any(code in (200, 403) for code in PRIVATE[credential][:4])
+    nobody = credential == "none"
+
+    token = {space: CREDENTIALS[credential](world, space) for space in ("demo", "open")}
+
+    assert status(world, "any", "demo", token["demo"]) == (200 if good else 401)
+    assert status(world, "any", "open", token["open"]) == (200 if good or nobody else 401)
 
 
 @pytest.mark.parametrize("credential", CREDENTIALS)
@@ -115,7 +129,8 @@ def test_space_tokens_admit_to_their_space_but_never_manage_it(world: World, nam
     wish, expected = SPACE_TOKENS[name]
     token = world.space_token(**wish)
 
-    assert tuple(status(world, admission, "demo", token) for admission in CLASSES[1:]) == expected
+    assert status(world, "any", "demo", token) == 200
+    assert tuple(status(world, admission, "demo", token) for admission in CLASSES[2:]) == expected
     for other in ("open", "nowhere"):
         assert {status(world, admission, other, token) for admission in CLASSES[1:]} == {401}
 

@@ -77,6 +77,7 @@ ASKED: list[tuple[str, str, Any]] = [
     ("probe", "/v1/demo/probe", {"query": "tea"}),
     ("execute_kip_readonly", "/v1/demo/execute_kip_readonly", {"command": "DESCRIBE PROTOCOL"}),
     ("execute_kip", "/v1/demo/execute_kip", 'CREATE CONCEPT ?c {TYPE "Person"}'),
+    ("mcp", "/mcp/demo", {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
     ("forget", "/v1/demo/memory/forget", {"entities": ["C-1"], "dry_run": True}),
     (
         "add_space_token",

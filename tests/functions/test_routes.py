@@ -39,6 +39,7 @@ CASES: dict[str, Case] = {
     "get_conversation": Case("/v1/demo/conversations/1", READ),
     "get_conversation_delta": Case("/v1/demo/conversations/1/delta", READ),
     "formation": Case("/v1/demo/formation", WRITE, TALK),
+    "mcp": Case("/mcp/demo", ("read", "write", "*"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
     "forget": Case("/v1/demo/memory/forget", WRITE, {"entities": ["C-0"], "dry_run": True}),
     "restart_formation": Case("/v1/demo/management/restart_formation", WRITE, {"conversation": 1}, False),
     "list_space_tokens": Case("/v1/demo/management/space_tokens", WRITE, None, False),
@@ -56,7 +57,7 @@ ADMIN_CASES: dict[str, Case] = {
     "delete_space": Case("/admin/demo/delete_space", WRITE, {"space_id": "demo"}),
 }
 OPEN = ("service_info", "skill", "openapi", "favicon")
-PUBLIC = {"space_info", "space_status", "recall", "recall_structured", "probe", "execute_kip_readonly"}
+PUBLIC = {"mcp", "space_info", "space_status", "recall", "recall_structured", "probe", "execute_kip_readonly"}
 
 
 @pytest.fixture

@@ -61,7 +61,11 @@ class Answer(msgspec.Struct):
 
 
 KEYED = Settings(
-    tenant_keys=(public(TENANT_KEY),), admin_keys=(public(ADMIN_KEY),), managers=("boss",), sharding=0
+    tenant_keys=(public(TENANT_KEY),),
+    admin_keys=(public(ADMIN_KEY),),
+    managers=("boss",),
+    mcp_hosts=("api.example.org",),
+    sharding=0,
 )
 
 

@@ -17,6 +17,7 @@ FUNCTIONS = {
     "reads": ("recall", "admin"),
     "writes": ("conversations",),
     "management": ("admin", "tokens"),
+    "mcp.handler": ("recall", "facts", "echoes"),
     "worker": ("formation", "caretaking"),
     "tick": ("formation", "caretaking"),
 }

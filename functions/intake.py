@@ -1,0 +1,27 @@
+"""Taking a conversation in: stored at once, and the worker told that there is work. For every transport."""
+
+from __future__ import annotations
+
+from core.ports import Unavailable
+from core.protocol.http_types import AgentOutput, FormationInput
+from core.service.hints import FORMATION, send_hint
+from core.service.values import Caller
+from functions.bootstrap import Services
+from functions.logs import logger
+
+
+def submit(
+    found: Services, caller: Caller, space: str, body: FormationInput, *, key: str | None
+) -> AgentOutput:
+    """Store a conversation to be formed and hint at it.
+
+    Raises:
+        NoemaError: as `Conversations.submit`.
+    """
+    output = found.conversations.submit(caller, space, body, key=key)
+    try:
+        send_hint(found.queue, found.entropy, space, FORMATION)
+    except Unavailable:
+        # The conversation is stored and due; the next tick finds it. Failing now would invite a second copy.
+        logger().warning("hint lost", extra={"space": space})
+    return output

@@ -1,0 +1,343 @@
+"""GrayMatter's seven tools over the fact memory: its wire contract v0.20, field for field.
+
+What lives here: the calls and the shapes of their results. What must never live here: ranking and writing
+(`core.service.facts`), and how arguments are read (`arguments`). The definitions stand in `fact_schemas`.
+
+Two things are ours. A text that this memory served lately and that comes back as a new fact is not stored
+(`stored` is false). And an answer over its budget is cut between facts and goes on behind a cursor, which the
+closed shapes have no member for: it stands in the text, in `_meta`, and in `feedback`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from core.errors import NoemaError
+from core.facts.values import SHARED, Checkpoint, Receipt, Retrieval
+from core.model.instants import format_instant
+from functions.mcp import arguments as args
+from functions.mcp import fact_schemas as shapes
+from functions.mcp.paging import Page, read_cursor, take, write_cursor
+from functions.mcp.quoting import numbered, quote
+from functions.mcp.toolbox import Answer, Tool, Turn
+from functions.plain import decode_json
+
+_ECHO: Final = (
+    "Not stored: this memory served that very text a moment ago, and a memory does not confirm itself. "
+    "To change it, use memory_reflect with update; to keep it from fading, with pin."
+)
+
+
+# --- searching
+
+
+def _search(turn: Turn, arguments: dict[str, Any]) -> Answer:
+    agent, query = args.agent(arguments), args.text(arguments, "query")
+    explain = arguments.get("explain") is True
+    options = args.recall_options(arguments, explain=explain)
+    start = read_cursor("memory_search", arguments)
+    found = turn.services.facts.recall(turn.caller, turn.space, agent, query, options)
+    page = take(found.texts, start)
+    rest = None if page.rest is None else write_cursor("memory_search", arguments, page.rest)
+    receipts = [_receipt(found.receipts[p.item], p.text) for p in page.pieces] if explain else []
+    told: dict[str, Any] = {
+        "agent_id": agent,
+        "query": query,
+        "count": len(page.pieces),
+        "facts": [] if explain else [p.text for p in page.pieces],
+    }
+    if explain and receipts:
+        told["explained"] = receipts
+    feedback = _feedback(found.feedback, rest)
+    if feedback:
+        told["feedback"] = feedback
+    if found.retrieval is not None:
+        told["retrieval"] = _retrieval(found.retrieval)
+    turn.services.echoes.served(turn.space, found.texts, agent)
+    lines = _scored(receipts) if explain else [p.text for p in page.pieces]
+    text = _prose(turn, lines, page, found.retrieval, found.feedback)
+    return Answer(text=text, structured=told, origin="facts", rest=rest)
+
+
+def _batch(turn: Turn, arguments: dict[str, Any]) -> Answer:
+    agent, queries = args.agent(arguments), args.queries(arguments)
+    options = args.recall_options(arguments)
+    start = read_cursor("memory_search_batch", arguments)
+    found = turn.services.facts.recall_batch(turn.caller, turn.space, agent, queries, options)
+    page = take(found.merged, start)
+    rest = None if page.rest is None else write_cursor("memory_search_batch", arguments, page.rest)
+    shown = {found.merged[p.item]: p.text for p in page.pieces}
+    per_query = []
+    for each in found.per_query:
+        one: dict[str, Any] = {"query": each.query, "facts": [shown[t] for t in each.facts if t in shown]}
+        per_query.append(one if each.error is None else {**one, "error": each.error})
+    told: dict[str, Any] = {
+        "agent_id": agent,
+        "count": len(page.pieces),
+        "merged": [p.text for p in page.pieces],
+        "per_query": per_query,
+    }
+    if found.retrieval is not None:
+        told["retrieval"] = _retrieval(found.retrieval)
+    turn.services.echoes.served(turn.space, found.merged, agent)
+    text = _prose(turn, [p.text for p in page.pieces], page, found.retrieval, None)
+    failed = [each for each in found.per_query if each.error is not None]
+    if failed:
+        text += f"\n{len(failed)} of {len(found.per_query)} queries failed."
+    return Answer(text=text, structured=told, origin="facts", rest=rest)
+
+
+def _prose(
+    turn: Turn, lines: Sequence[str], page: Page, retrieval: Retrieval | None, feedback: str | None
+) -> str:
+    """The answer for a reader, recalled words fenced and our own outside."""
+    if page.pieces:
+        count = len(page.pieces)
+        head = f"Found {count} relevant {'memory' if count == 1 else 'memories'}:"
+        parts = [head, turn.fence(numbered(lines, page.pieces[0].item + 1), "facts")]
+    else:
+        parts = ["No memories found."]
+    if feedback:
+        parts += ["The match is weak. What this memory has words for:", turn.fence(quote(feedback), "facts")]
+    if retrieval is not None:
+        least = retrieval.min_confidence or "none"
+        parts.append(
+            f"Policy {retrieval.policy}: min_confidence {least}, confidence_weight {retrieval.confidence_weight}; "
+            "scores are final scores."
+        )
+    return "\n".join(parts)
+
+
+def _scored(receipts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Each receipt as a line: its text, its score, and where it comes from."""
+    lines = []
+    for receipt in receipts:
+        ranks, came = receipt["ranks"], receipt["provenance"]
+        score = receipt.get("ranking", {}).get("final_score", ranks["fused_score"])
+        places = "/".join(str(ranks[f"{name}_rank"]) for name in ("vector", "keyword", "recency"))
+        lines.append(
+            f"{receipt['text']} (score {score:.8f}, ranks {places}, {came['fact_id']}, {came['written_at']})"
+        )
+    return lines
+
+
+def _feedback(feedback: str | None, rest: str | None) -> str | None:
+    more = None if rest is None else f'More was found than fits: call again with "cursor": "{rest}".'
+    return "\n".join(part for part in (feedback, more) if part) or None
+
+
+def _receipt(receipt: Receipt, text: str) -> dict[str, Any]:
+    """A receipt as the wire has it: what is empty is left out."""
+    came = receipt.provenance
+    provenance: dict[str, Any] = {"fact_id": came.fact_id, "written_at": format_instant(came.written_at)}
+    for name in ("superseded_by", "confidence", "pinned"):
+        if getattr(came, name):
+            provenance[name] = getattr(came, name)
+    if came.supersedes:
+        provenance["supersedes"] = list(came.supersedes)
+    told: dict[str, Any] = {
+        "text": text,
+        "weight": receipt.weight,
+        "age_days": receipt.age_days,
+        "ranks": msgspec.to_builtins(receipt.ranks),
+        "provenance": provenance,
+    }
+    if receipt.kg_links:
+        told["kg_links"] = list(receipt.kg_links)
+    if receipt.ranking is not None:
+        told["ranking"] = msgspec.to_builtins(receipt.ranking)
+    return told
+
+
+def _retrieval(retrieval: Retrieval) -> dict[str, Any]:
+    told: dict[str, Any] = msgspec.to_builtins(retrieval)
+    return {name: value for name, value in told.items() if value is not None}
+
+
+# --- writing
+
+
+def _add(turn: Turn, arguments: dict[str, Any]) -> Answer:
+    agent, text = args.agent(arguments), args.text(arguments, "text")
+    args.no_options(arguments, confident=True)
+    label = args.confidence(arguments)
+    if _is_echo(turn, agent, text):
+        return Answer(text=_ECHO, structured={"agent_id": agent, "stored": False})
+    fact = turn.services.facts.remember(
+        turn.caller, turn.space, agent, text, deadline=turn.deadline, confidence=label, key=turn.key
+    )
+    told: dict[str, Any] = {"agent_id": agent, "stored": True}
+    if label is not None:
+        told |= {"fact_id": fact.id, "confidence": label}
+    return Answer(text=f"Stored as fact {fact.id}.", structured=told)
+
+
+def _is_echo(turn: Turn, agent: str, text: str) -> bool:
+    """Whether this memory served the text lately, to this agent, to all, or from a conversation."""
+    return bool(turn.services.echoes.known(turn.space, [text], ("", agent, SHARED)))
+
+
+def _alias(turn: Turn, arguments: dict[str, Any]) -> Answer:
+    agent, term = args.agent(arguments), args.text(arguments, "term")
+    equivalents = args.texts(arguments, "equivalents")
+    args.no_options(arguments)
+    turn.services.facts.alias(
+        turn.caller, turn.space, agent, term, equivalents, deadline=turn.deadline, key=turn.key
+    )
+    told = {"agent_id": agent, "term": term, "equivalents": equivalents, "stored": True}
+    return Answer(text=f"Searches for the term now also look for {len(equivalents)} others.", structured=told)
+
+
+# --- checkpoints
+
+
+def _save(turn: Turn, arguments: dict[str, Any]) -> Answer:
+    agent = args.agent(arguments)
+    args.no_options(arguments)
+    saved = turn.services.facts.save_checkpoint(
+        turn.caller,
+        turn.space,
+        agent,
+        deadline=turn.deadline,
+        state=_state(arguments.get("state")),
+        metadata={"source": "mcp"},
+        key=turn.key,
+    )
+    told = {"agent_id": agent, "checkpoint_id": saved.id, "created_at": format_instant(saved.created_at)}
+    return Answer(text=f"Saved checkpoint {saved.id}.", structured=told)
+
+
+def _state(value: Any) -> dict[str, Any] | None:  # a caller's value
+    """The object in a JSON text; none where the text is empty or absent."""
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        raise args.refuse("state", "must be a text that holds a JSON object")
+    try:
+        state = decode_json(value.encode("utf-8", "surrogatepass"))
+    except NoemaError as error:
+        raise args.refuse("state", "must hold a JSON object; it is not JSON") from error
+    if state is None:
+        return None
+    if not isinstance(state, dict):
+        raise args.refuse("state", "must hold a JSON object")
+    return state
+
+
+def _resume(turn: Turn, arguments: dict[str, Any]) -> Answer:
+    agent = args.agent(arguments)
+    args.no_options(arguments)
+    missing = arguments.get("on_missing", "error")
+    if missing not in ("error", "empty"):
+        raise args.refuse("on_missing", "must be error or empty")
+    found = turn.services.facts.latest_checkpoint(turn.space, agent)
+    if found is None:
+        if missing == "error":
+            raise NoemaError("NotFoundOrNotVisible", "there is no checkpoint of this agent")
+        return Answer(text="There is no checkpoint.", structured={"found": False, "agent_id": agent})
+    told = _checkpoint(found)
+    shown = msgspec.json.encode(told).decode()
+    page = take([shown])
+    text = turn.fence(quote(page.pieces[0].text), "checkpoints")
+    return Answer(text=f"The latest checkpoint:\n{text}", structured=told, origin="checkpoints")
+
+
+def _checkpoint(found: Checkpoint) -> dict[str, Any]:
+    """A checkpoint as the wire has it; the state goes whole, for half of one is of no use."""
+    told: dict[str, Any] = {"id": found.id, "created_at": format_instant(found.created_at)}
+    if found.state:
+        told["state"] = found.state
+    if found.messages:
+        told["message_count"] = len(found.messages)
+    return told
+
+
+# --- curating
+
+
+def _reflect(turn: Turn, arguments: dict[str, Any]) -> Answer:
+    action = arguments.get("action")
+    if action not in shapes.ACTIONS:
+        raise args.refuse("action", f"must be one of {', '.join(shapes.ACTIONS)}")
+    agent = args.identity(arguments)
+    args.no_options(arguments, confident=action in ("add", "update"))
+    told: dict[str, Any] = {"action": action, "agent": agent, "ok": True}
+    if action == "add":
+        return _reflect_add(turn, agent, arguments, told)
+    if action == "update":
+        return _reflect_update(turn, agent, arguments, told)
+    facts, until = turn.services.facts, turn.deadline
+    if action == "link":
+        source, target = args.text(arguments, "text"), args.text(arguments, "target")
+        facts.link(turn.caller, turn.space, agent, source, target, deadline=until)
+        return Answer(text="Linked.", structured=told)
+    target = args.text(arguments, "target" if arguments.get("target") else "text")
+    change = {"forget": facts.forget, "pin": facts.pin, "unpin": facts.unpin}[action]
+    ids = change(turn.caller, turn.space, agent, target, deadline=until)
+    return Answer(text=f"Done ({action}): {', '.join(ids)}.", structured=told)
+
+
+def _reflect_add(turn: Turn, agent: str, arguments: dict[str, Any], told: dict[str, Any]) -> Answer:
+    text, label = args.text(arguments, "text"), args.confidence(arguments)
+    if _is_echo(turn, agent, text):
+        return Answer(text=_ECHO, structured={**told, "ok": False})
+    fact = turn.services.facts.remember(
+        turn.caller, turn.space, agent, text, deadline=turn.deadline, confidence=label, key=turn.key
+    )
+    if label is not None:
+        told = {**told, "fact_id": fact.id, "confidence": label}
+    return Answer(text=f"Stored as fact {fact.id}.", structured=told)
+
+
+def _reflect_update(turn: Turn, agent: str, arguments: dict[str, Any], told: dict[str, Any]) -> Answer:
+    target, text = args.text(arguments, "target"), args.text(arguments, "text")
+    label = args.confidence(arguments)
+    try:
+        revised = turn.services.facts.revise(
+            turn.caller,
+            turn.space,
+            agent,
+            target,
+            text,
+            deadline=turn.deadline,
+            confidence=label,
+            key=turn.key,
+        )
+    except NoemaError as error:
+        committed = error.details.get("fact_id")
+        if committed is None:
+            raise
+        message = f"the replacement was committed as fact {committed}, but: {error.message}"
+        raise NoemaError(error.code, message, hint=error.hint, details=error.details) from error
+    if label is not None:
+        told = {**told, "fact_id": revised.fact.id, "confidence": label}
+    return Answer(text=f"Replaced by fact {revised.fact.id}: {', '.join(revised.retired)}.", structured=told)
+
+
+_CALLS: Final = {
+    "memory_search": _search,
+    "memory_search_batch": _batch,
+    "memory_add": _add,
+    "memory_alias": _alias,
+    "checkpoint_save": _save,
+    "checkpoint_resume": _resume,
+    "memory_reflect": _reflect,
+}
+TOOLS: Final = tuple(
+    Tool(
+        name=each.name,
+        title=each.title,
+        description=each.description,
+        input=each.input,
+        output=each.output,
+        admit=each.admit,
+        reads=each.reads,
+        destroys=False,
+        call=_CALLS[each.name],
+        told=True,
+    )
+    for each in shapes.DEFINITIONS
+)

@@ -1,0 +1,134 @@
+"""How much of an answer a model gets at once, and the cursor that goes on from there.
+
+What lives here: sizes in estimated tokens, cutting a list of texts at a budget, cursors. What must never live
+here: what the texts are. A cursor says where to go on in the answer to the very same call; it holds no text and
+gives no right. The call is made again, so what has changed meanwhile may shift it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from core.errors import NoemaError
+
+BUDGET: Final = 2_000  # estimated tokens of one answer
+CUT: Final = " [cut here; it goes on behind the cursor]"
+_BYTES: Final = 4  # of UTF-8 in a token
+_LONGEST: Final = 200  # characters of a cursor
+
+
+def estimate_tokens(text: str) -> int:
+    """Four bytes of UTF-8 are a token: near enough for English and Chinese alike, and the same everywhere."""
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES)
+
+
+class Place(msgspec.Struct, frozen=True, order=True):
+    """Where an answer begins: which item, and which character of it."""
+
+    item: int = 0
+    char: int = 0
+
+
+class Piece(msgspec.Struct, frozen=True):
+    """One item of a page: its number in the whole answer and its text, which may be a part of it."""
+
+    item: int
+    text: str
+    whole: bool
+
+
+class Page(msgspec.Struct, frozen=True):
+    """What fits, and where the rest begins; None if there is none."""
+
+    pieces: tuple[Piece, ...]
+    rest: Place | None
+
+
+def take(texts: Sequence[str], start: Place = Place(), budget: int = BUDGET) -> Page:  # noqa: B008 - frozen
+    """As many of the texts as fit, at least a part of one. Only a text that alone is too long is cut."""
+    pieces: list[Piece] = []
+    left, char = budget, start.char
+    for item in range(start.item, len(texts)):
+        text = texts[item][char:]
+        if not text and char:
+            char = 0
+            continue
+        size = estimate_tokens(text)
+        if size <= left:
+            pieces.append(Piece(item, text, whole=char == 0))
+            left -= size
+        elif pieces:
+            return Page(tuple(pieces), Place(item, char))
+        else:
+            end = fitting(text, left)
+            pieces.append(Piece(item, text[:end] + CUT, whole=False))
+            return Page(tuple(pieces), Place(item, char + end))
+        char = 0
+    return Page(tuple(pieces), None)
+
+
+def fitting(text: str, budget: int) -> int:
+    """How many characters of a text fit; at least one, and at the end of a line or word where one is near."""
+    low, high = 1, min(len(text), budget * _BYTES)  # no character has less than a byte
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(text[:middle]) <= budget:
+            low = middle
+        else:
+            high = middle - 1
+    near = text[:low]
+    for border in ("\n", " "):
+        place = near.rfind(border)
+        if place > low * 3 // 4:
+            return place + 1
+    return low
+
+
+# --- cursors
+
+
+def write_cursor(tool: str, arguments: Mapping[str, Any], place: Place) -> str:
+    """The cursor that continues this call at a place."""
+    raw = f"{place.item}.{place.char}.".encode() + _digest(tool, arguments)
+    return urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def read_cursor(tool: str, arguments: Mapping[str, Any]) -> Place:
+    """Where a call's `cursor` says to begin; the beginning if it has none.
+
+    Raises:
+        NoemaError: `CursorMismatch` if another call, or nobody, gave it.
+    """
+    cursor = arguments.get("cursor")
+    if cursor is None:
+        return Place()
+    place = _opened(cursor, _digest(tool, arguments))
+    if place is None:
+        raise NoemaError(
+            "CursorMismatch", "the cursor does not continue this call", details={"member": "cursor"}
+        )
+    return place
+
+
+def _opened(cursor: Any, digest: bytes) -> Place | None:  # a JSON value
+    """The place in a cursor of that digest; None if it is none."""
+    if not isinstance(cursor, str) or not cursor.isascii() or len(cursor) > _LONGEST:
+        return None
+    try:
+        item, char, found = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).split(b".", 2)
+        return Place(int(item), int(char)) if found == digest else None
+    except ValueError:
+        return None
+
+
+def _digest(tool: str, arguments: Mapping[str, Any]) -> bytes:
+    """Of a call without its cursor, so that a cursor fits the call that gave it."""
+    rest = {name: value for name, value in arguments.items() if name != "cursor"}
+    text = json.dumps([tool, rest], sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()[:9]
