@@ -189,7 +189,16 @@ class Services:
         """The fact memory."""
         from core.service.facts import Facts
 
-        return Facts()
+        return Facts(
+            self.table,
+            self.clock,
+            self.entropy,
+            spaces=self.spaces,
+            commits=self.commits,
+            leases=self.leases,
+            erasures=self.erasures,
+            forgetting=self.forgetting,
+        )
 
     @cached_property
     def kip(self) -> Kip:

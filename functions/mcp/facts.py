@@ -49,7 +49,7 @@ def _search(turn: Turn, arguments: dict[str, Any]) -> Answer:
         "count": len(page.pieces),
         "facts": [] if explain else [p.text for p in page.pieces],
     }
-    if explain and receipts:
+    if explain:
         told["explained"] = receipts
     feedback = _feedback(found.feedback, rest)
     if feedback:
