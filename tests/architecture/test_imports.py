@@ -50,7 +50,6 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.engine": ENGINE | {"core.transaction"},
     "core.agents": ENGINE | {"core.transaction", "core.engine"},
     "core.facts": WRITING,
-    "core.facts": ENGINE | {"core.transaction", "core.engine"},
     "core.service": ENGINE
     | {
         "core.transaction",
@@ -70,7 +69,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "core.ports",
         "core.storage",
         "core.service",
-    },  # fmt: skip
+    },
 }
 STANDARD = sys.stdlib_module_names | {"compression"}  # compression: from 3.14 on, behind a guard
 # Which packages from outside each top-level folder may use.
