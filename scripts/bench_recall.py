@@ -2,11 +2,18 @@
 """How well and how fast recall finds the turns that answer a question, on a file in LoCoMo's format.
 
     scripts/bench_recall.py ../shared/bench/locomo-dev.json [--spaces N] [--answers]
+    scripts/bench_recall.py ../shared/bench/locomo-dev.json --grow 10000 --store DIRECTORY
 
 Forms every session as one conversation (speakers as names, the session's date as its timestamp) through the
 services over the memory store, asks every question of categories 1 to 4 that has gold evidence, and prints the
-share of the evidence turns among the first 5, 10 and 20 turns, and the time of a question. `--answers` prints
-what is answered to the first ten questions of each conversation.
+share of the evidence turns among the first 5, 10 and 20 turns and within the first 500, 1,000 and 2,000 tokens
+(four characters are a token), and the time of a question. It also asks each space the questions of the next one:
+the less often those are answered the better. `--answers` prints what is answered to the first ten questions.
+
+`--grow` forms the conversations over and over, under ever new names, into one space of about N elements in the
+embedded store, compacts it, and times questions: the first ones of a new process (cold: nothing read yet), then
+warm ones, each from the request to the answer on record. A directory that holds such a space already is used as
+it is.
 """
 
 from __future__ import annotations
@@ -17,21 +24,32 @@ import re
 import statistics
 import sys
 import time
+from bisect import bisect_right
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import msgspec
 
-from core.agents.dialogue import Question
+from core.agents.dialogue import Question, estimate_tokens, text_of
+from core.agents.offline.answers import answer
 from core.agents.offline.questions import read_asked
 from core.agents.offline.recollection import hidden_ids, recall_turns
+from core.model.elements import Evidence
 from core.protocol import http_types as wire
 from core.search.turns import Turns
+from core.service.upkeep import Upkeep
+from core.storage.layout import ALL_ROWS, space_pk
+from infra.local.objects import DirectoryObjects
+from infra.local.table import SqliteTable
 from tests.services import World
 
 CUTS = (5, 10, 20)
+BUDGETS = (500, 1000, 2000)  # tokens
+QUESTIONS = 100  # timed, warm
+COLD = 10  # new processes, each asked one question
 
 
 def sessions(conversation: dict) -> list[tuple[str, list[dict]]]:
@@ -77,9 +95,22 @@ def measure(
             state, read_asked(state, Question(query=item["question"]), now), Turns(state), hidden
         )
         seconds.append(time.perf_counter() - begun)
-        found = [dia[turn.id] for turn in ranked[: max(CUTS)]]
-        shares.append([len(gold & set(found[:cut])) / len(gold) for cut in CUTS])
+        found = [dia[turn.id] for turn in ranked]
+        sizes = list(accumulate(_tokens(state.get(turn.id)) for turn in ranked[:200]))
+        cuts = [*CUTS, *(bisect_right(sizes, budget) for budget in BUDGETS)]
+        shares.append([len(gold & set(found[:cut])) / len(gold) for cut in cuts])
     return shares, seconds
+
+
+def _tokens(evidence: Evidence) -> int:
+    return estimate_tokens(len(text_of(evidence.payload.inline)))
+
+
+def answered(world: World, space: str, sample: dict) -> float:
+    """The share of a conversation's questions to which a space says it has an answer."""
+    state, now = world.spaces.load(space), world.clock.now()
+    asked = [item["question"] for item in sample["qa"] if item["category"] != 5][:100]
+    return statistics.mean(answer(state, Question(query=text), now).found for text in asked)
 
 
 def main() -> None:
@@ -90,11 +121,19 @@ def main() -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--spaces", type=int, default=None, help="only the first N conversations")
     parser.add_argument("--answers", action="store_true", help="print the first ten answers of each")
+    parser.add_argument("--grow", type=int, help="time questions to one space of N elements")
+    parser.add_argument("--store", type=Path, help="where that space is kept")
     options = parser.parse_args()
+    if options.grow and options.store is None:
+        parser.error("--grow needs --store")
     world = World()
     shares: list[list[float]] = []
     seconds: list[float] = []
-    for number, sample in enumerate(json.loads(options.file.read_text())[: options.spaces]):
+    samples = json.loads(options.file.read_text())[: options.spaces]
+    if options.grow:
+        grow(samples, options.grow, options.store)
+        return
+    for number, sample in enumerate(samples):
         space = f"bench_{number}"
         begun = time.perf_counter()
         dia = import_conversation(world, space, sample["conversation"])
@@ -102,18 +141,72 @@ def main() -> None:
         got, took = measure(world, space, sample, dia)
         shares += got
         seconds += took
-        mean = "/".join(f"{100 * statistics.mean(row[i] for row in got):.1f}" for i in range(len(CUTS)))
         print(
-            f"{sample['sample_id']}: {len(dia)} turns formed in {formed:.2f} s; {len(got)} questions, {mean}"
+            f"{sample['sample_id']}: {len(dia)} turns formed in {formed:.2f} s; {len(got)} questions, {means(got)}"
         )
         if options.answers:
             print_answers(world, space, sample)
-    total = "/".join(f"{100 * statistics.mean(row[i] for row in shares):.1f}" for i in range(len(CUTS)))
     seconds.sort()
     middle, late = seconds[len(seconds) // 2], seconds[len(seconds) * 95 // 100]
-    print(
-        f"all: {len(shares)} questions, recall@5/10/20 {total}; p50 {middle * 1e3:.2f} ms, p95 {late * 1e3:.2f} ms"
+    print(f"all: {len(shares)} questions, recall@5/10/20 and within 500/1000/2000 tokens {means(shares)}")
+    print(f"ranking: p50 {middle * 1e3:.2f} ms, p95 {late * 1e3:.2f} ms")
+    own = statistics.mean(answered(world, f"bench_{i}", sample) for i, sample in enumerate(samples))
+    foreign = statistics.mean(
+        answered(world, f"bench_{i}", samples[(i + 1) % len(samples)]) for i in range(len(samples))
     )
+    print(f"answered: {100 * own:.0f} % of a space's own questions, {100 * foreign:.0f} % of another's")
+
+
+def means(shares: list[list[float]]) -> str:
+    """The mean of each column, in per cent."""
+    columns = [f"{100 * statistics.mean(column):.1f}" for column in zip(*shares, strict=True)]
+    return f"{'/'.join(columns[:3])} {'/'.join(columns[3:])}"
+
+
+# --- a large space
+
+
+def grow(samples: list[dict], elements: int, store: Path) -> None:
+    """Fill a space of the embedded store, compact it, and time questions cold and warm."""
+    world = opened(store)
+    if not list(world.table.query(space_pk("large"), *ALL_ROWS, limit=1)):
+        world.create("large", tier=6)
+        number = 0
+        while sum(msgspec.structs.astuple(world.spaces.load("large").counts)) < elements:
+            sample = samples[number % len(samples)]
+            for at, turns in sessions(sample["conversation"]):
+                names = [f"{turn['speaker']}{number}" for turn in turns]
+                said = zip(names, turns, strict=True)
+                messages = [{"role": "user", "name": name, "content": turn["text"]} for name, turn in said]
+                world.submit("large", messages, timestamp=at)
+            world.drain("large")
+            number += 1
+            Upkeep(world.spaces, world.leases, world.entropy).compact("large", f"run {number}")
+    state = world.spaces.load("large")
+    counts = state.counts
+    print(f"{sum(msgspec.structs.astuple(counts))} elements, {counts.evidence} turns")
+    queries = [item["question"] for sample in samples for item in sample["qa"] if item["category"] != 5]
+    names = [sample["conversation"]["speaker_a"] for sample in samples] + [
+        sample["conversation"]["speaker_b"] for sample in samples
+    ]
+    queries = [re.sub(rf"\b({'|'.join(names)})\b", r"\g<1>0", text) for text in queries][:: len(queries) // QUESTIONS]
+    cold = [timed(opened(store), text) for text in queries[:COLD]]
+    warm = [timed(world, text) for text in queries * 2][len(queries) :]
+    for name, times in (("cold, first answer of a process", cold), ("warm", warm)):
+        times.sort()
+        print(f"{name}: p50 {times[len(times) // 2] * 1e3:.1f} ms, p95 {times[len(times) * 95 // 100] * 1e3:.1f} ms")
+
+
+def opened(store: Path) -> World:
+    """A process over the embedded store that has read nothing yet."""
+    return World(SqliteTable(store / "rows.sqlite"), DirectoryObjects(store / "objects"), seed=time.time_ns() % 10**6)
+
+
+def timed(world: World, query: str) -> float:
+    """Seconds from a question to its answer."""
+    begun = time.perf_counter()
+    world.recall.recall_structured(world.caller, "large", wire.RecallInput(query=query))
+    return time.perf_counter() - begun
 
 
 def print_answers(world: World, space: str, sample: dict) -> None:

@@ -30,7 +30,8 @@ _SESSION: Final = slice(2, 10)  # the part of an id that names the commit
 OWN, NEAR, SESSION, SPEAKER, ASKED = 0.85, 1.0, 0.8, 1.8, 0.5
 ALIKE: Final = 0.6  # what a word of the same meaning counts, against the word itself
 UNKNOWN_PAIR: Final = 0.25  # what an unknown pair of characters counts: it may only straddle two words
-EXPANDED: Final = 48  # sessions whose turns are ranked one by one
+SESSIONS: Final = 64  # at most so many sessions' turns are ranked one by one,
+EXPANDED: Final = 320  # and no further session once there are so many turns
 DECODED: Final = 24  # turns whose words are read to see whether they ask
 FAVOURED: Final = 400  # turns of which it is looked up who said them
 _USUAL: Final = 600  # turns, about what the weights were measured on
@@ -163,7 +164,7 @@ class _Ranking:
         self.terms = terms
         self.documents = stats.documents
         self.average = max(stats.terms / max(stats.documents, 1), 1.0)
-        self.sessions = {commit: turns.session(commit) for commit in _best_sessions(terms)}
+        self.sessions = _expanded(turns, terms)
         self.lengths = {
             element: memory.text_length(element) for ids in self.sessions.values() for element in ids
         }
@@ -220,13 +221,20 @@ class _Ranking:
         return _spread(self.own.values(), self.count)
 
 
-def _best_sessions(terms: Sequence[_Term]) -> list[str]:
-    """The sessions that fit best by what is known without looking at their turns: how rare terms they have, how often."""
+def _expanded(turns: Turns, terms: Sequence[_Term]) -> dict[str, tuple[str, ...]]:
+    """The turns of the best sessions, by what is known without looking at turns: how rare terms they have, how often."""
     earned: dict[str, float] = {}
     for term in terms:
         for commit, often in term.sessions.items():
             earned[commit] = earned.get(commit, 0.0) + term.idf * (1 + often / (often + K1))
-    return sorted(heapq.nlargest(EXPANDED, earned, key=lambda commit: (earned[commit], commit)))
+    found: dict[str, tuple[str, ...]] = {}
+    size = 0
+    for commit in heapq.nlargest(SESSIONS, earned, key=lambda one: (earned[one], one)):
+        if size >= EXPANDED:
+            break
+        found[commit] = turns.session(commit)
+        size += len(found[commit])
+    return dict(sorted(found.items()))
 
 
 def _favour_answers(memory: Memory, ranking: _Ranking, scores: dict[str, float]) -> None:

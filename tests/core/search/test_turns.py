@@ -10,7 +10,7 @@ import core.search.turns as turns_module
 from core.model.elements import Evidence, Origin, Payload, System
 from core.model.ids import Kind
 from core.search.text import words
-from core.search.turns import EXPANDED, Turns, Wanted, rank
+from core.search.turns import SESSIONS, Turns, Wanted, rank
 
 SYSTEM = System(1, 0, 0, "tx", "tx", Origin("t", "t"))
 
@@ -111,7 +111,7 @@ def test_only_the_best_sessions_are_looked_at(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(Turns, "session", lambda self, commit: looked.append(commit) or session(self, commit))
 
     assert ranked(built, index, "met Tom tennis")[0] in (140, 141)
-    assert len(set(looked)) == EXPANDED
+    assert len(set(looked)) == SESSIONS
 
 
 def test_few_turns_are_decoded() -> None:
