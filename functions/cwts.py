@@ -125,7 +125,7 @@ def check_claims(claims: dict[Any, Any], now_s: float) -> Claims:
         Rejected: a claim is missing, malformed, or does not hold at `now_s`.
     """
     subject, scope, audience = claims.get(SUB), claims.get(SCOPE), claims.get(AUD)
-    if not isinstance(subject, str) or not _is_subject(subject):
+    if not isinstance(subject, str) or not is_subject(subject):
         raise Rejected("subject")
     if not isinstance(scope, str) or scope not in _SCOPES:
         raise Rejected("scope")
@@ -154,7 +154,7 @@ def _time(claims: dict[Any, Any], label: int) -> float | None:
     return value
 
 
-def _is_subject(text: str) -> bool:
+def is_subject(text: str) -> bool:
     """Whether a text may name a principal: printable, at most 128 characters, not a name we give out."""
     proper = 0 < len(text) <= MAX_SUBJECT_CHARS and text.isprintable() and text == text.strip()
     return proper and text != "anonymous" and not text.startswith(_RESERVED)

@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 
+from core.errors import NoemaError
+from core.model.ids import check_space_id
 from functions.cli.terminal import Failure, json_option, now_s
-from functions.cwts import MAX_LIFE_ANY_SPACE_S, MAX_LIFE_S
+from functions.cwts import MAX_LIFE_ANY_SPACE_S, MAX_LIFE_S, is_subject
 
 
 @click.command()
@@ -61,6 +63,15 @@ def token(
 
     if aud == "*" and life_s > MAX_LIFE_ANY_SPACE_S:
         raise Failure("a token for every space lives an hour at most", "Give --life 3600 or less.")
+    if not is_subject(sub):
+        raise Failure(
+            f"no service admits {sub!r}",
+            "--sub is 1 to 128 printable characters; `anonymous`, `token:...` and `system:...` are taken.",
+        )
+    try:
+        check_space_id(aud if aud != "*" else "any")
+    except NoemaError as error:
+        raise Failure(f"--aud: {error.message}", "Name a space, or * for every space.") from error
     now = now_s()
     minted = _from_file(
         key_file,

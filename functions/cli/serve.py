@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -50,7 +51,8 @@ Stop with Ctrl-C.
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), envvar="NOEMA_DATA_DIR",
               default=".noema", show_default=True, help="Where the memory is kept.")  # fmt: skip
 @click.option("--quiet", is_flag=True, help="No line for each request.")
-def serve(host: str, port: int, data: Path, *, quiet: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON value when it is ready.")
+def serve(host: str, port: int, data: Path, *, quiet: bool, as_json: bool) -> None:
     """Run the whole service on this machine until Ctrl-C.
 
     Memory is kept in a folder and survives a restart, also after a power cut. Without keys every caller on this
@@ -70,7 +72,12 @@ def serve(host: str, port: int, data: Path, *, quiet: bool) -> None:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, _end)
         background.start()
-        click.echo(_READY.format(url=url, data=data.resolve(), access=access, auth=auth))
+        if as_json:
+            click.echo(
+                json.dumps({"url": url, "data": str(data.resolve()), "tokens": keys}, ensure_ascii=False)
+            )
+        else:
+            click.echo(_READY.format(url=url, data=data.resolve(), access=access, auth=auth))
         sys.stdout.flush()
         server.run()
     except SystemExit:
@@ -140,7 +147,10 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
         raise Failure(
             f"cannot listen on {host} port {port}: {error.strerror or error}. Try --port."
         ) from error
-    found.formation.sweep(grace_ms=0)  # the queue begins empty: hint at what an earlier process left
+    # The queue begins empty: hint at what an earlier process left. If that one was killed in the middle its lease
+    # still stands; whoever holds one really is fenced by this, not harmed, and its work is done here.
+    for space_id in found.formation.sweep(grace_ms=0):
+        found.leases.raise_epochs(space_id, ("formation",))
     queue = cast("Source[Message]", found.queue)  # the embedded one: the services know only how to send
     background = Background(queue, worker.handler, tick.handler, clock=found.clock, log=log)
     return server, background

@@ -4,16 +4,18 @@ import json
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
+import httpx
 import pytest
 
 from functions import writes
 from functions.bootstrap import adapters, build
 from functions.local.events import http_event
 from functions.routing import respond
-from functions.settings import read_settings
-from tests.e2e.local import serving
+from functions.settings import Settings, read_settings
+from tests.e2e.local import ROOT, environment, serving
 
 
 def test_the_three_printed_lines_work(tmp_path: Path) -> None:
@@ -68,9 +70,21 @@ def test_what_was_left_undone_is_formed_at_the_next_start(tmp_path: Path) -> Non
     assert info["concepts"] > 0
 
 
-def _submit_without_a_worker(data: Path) -> int:
-    """What the writes function does, in a process that ends before its queue is read."""
-    settings = read_settings(
+def test_a_worker_that_was_killed_holds_up_nothing(tmp_path: Path) -> None:
+    """The lease that a killed process still holds ends with the next start, not two minutes later."""
+    with serving(tmp_path) as service:
+        service.call("POST", "/admin/create_space", {"user": "me", "space_id": "demo", "tier": 2})
+        service.stop()
+    conversation = _submit_without_a_worker(tmp_path)
+    settings = _settings(tmp_path)
+    assert build(settings, adapters(settings)).leases.acquire("demo", "formation", "killed", 120_000)
+
+    with serving(tmp_path) as again:
+        again.wait_formed("demo", conversation)
+
+
+def _settings(data: Path) -> Settings:
+    return read_settings(
         {
             "NOEMA_STORE": "embedded",
             "NOEMA_DATA_DIR": str(data),
@@ -78,6 +92,11 @@ def _submit_without_a_worker(data: Path) -> int:
             "NOEMA_ENDPOINT_HOST": "127.0.0.1",
         }
     )
+
+
+def _submit_without_a_worker(data: Path) -> int:
+    """What the writes function does, in a process that ends before its queue is read."""
+    settings = _settings(data)
     event = http_event(
         method="POST",
         path="/v1/demo/formation",
@@ -104,6 +123,33 @@ def test_a_stop_is_graceful(tmp_path: Path, number: int) -> None:
         assert code == 0
         assert "finishing" in service.errors
         assert "Traceback" not in service.errors
+
+
+def test_a_program_reads_where_it_listens(tmp_path: Path) -> None:
+    """With --json one JSON value on standard output says that it is ready, and where."""
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "functions.cli",
+        "serve",
+        "--port",
+        "0",
+        "--data",
+        str(tmp_path),
+        "--json",
+    ]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), cwd=ROOT) as process:
+        try:
+            assert process.stdout is not None
+            ready = json.loads(process.stdout.readline())
+            answer = httpx.get(ready["url"] + "/info", timeout=10)
+        finally:
+            process.kill()
+
+    assert answer.status_code == 200
+    assert ready["data"] == str(tmp_path)
+    assert ready["tokens"] is False
 
 
 def test_a_second_service_on_the_port_says_so(tmp_path: Path) -> None:
