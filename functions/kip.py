@@ -79,7 +79,7 @@ def read_body(http: HttpRequest) -> Request:
     elif form == "cbor":
         value = _cbor(http.body)
     else:
-        value = decode_json(http.body)
+        value = _json(http.body)
     return read_request(envelope_of(value))
 
 
@@ -112,6 +112,16 @@ def _text_or_json(body: bytes) -> Any:  # a JSON value
     except UnicodeDecodeError as error:
         raise NoemaError("InvalidRequestEnvelope", "the body is not UTF-8") from error
     return decode_json(body) if text.lstrip()[:1] in ("{", '"') else text
+
+
+def _json(body: bytes) -> Any:  # a JSON value
+    try:
+        return decode_json(body)
+    except NoemaError as error:
+        if error.code == "InvalidRequestEnvelope" and body.lstrip()[:1].isalpha():
+            hint = "Send a bare command with content-type: text/plain, or as a JSON text in quotes."
+            raise NoemaError(error.code, error.message, hint=hint, details=error.details) from error
+        raise
 
 
 def _cbor(body: bytes) -> Any:  # a JSON value

@@ -79,6 +79,14 @@ def test_raw_text_is_a_command(world: World) -> None:
     assert said(world, READ, find, headers=headers)["results"][0]["result"] == []
 
 
+def test_a_bare_command_labelled_as_json_is_told_how_to_send_it(world: World) -> None:
+    """It is no JSON, and the hint says what to do; a body that merely is broken JSON has another hint."""
+    bare, broken = said(world, READ, b"DESCRIBE PRIMER"), said(world, READ, b"{")
+
+    assert "text/plain" in bare["error"]["hint"]
+    assert "text/plain" not in broken["error"]["hint"]
+
+
 def test_the_answer_is_written_as_accept_asks(world: World) -> None:
     """CBOR holds the same value as JSON; Markdown is the JSON for the eye."""
     token = world.token()
