@@ -15,22 +15,26 @@ import math
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from heapq import nlargest
+from itertools import repeat
+from operator import itemgetter
 from typing import Final
 
 from core.facts.tokens import Tokenizer
 from core.facts.values import Fact
 from core.model.instants import Instant
 
-
 _DIGITS: Final = 12  # of a score: what is equal by arithmetic is equal here, whatever the order of additions
+_NEAR: Final = 1e-9  # scores so near may be equal once they are rounded
 
 
 class _Posting:
     """The facts that have one token, with its share of each; and their order, once it is asked for."""
 
-    __slots__ = ("order", "shares")
+    __slots__ = ("order", "shares", "top")
 
     def __init__(self) -> None:
+        self.top = 0.0  # no share is or was larger
         self.shares: dict[str, float] = {}  # fact id -> times / (tokens + 1)
         self.order: list[tuple[float, Instant, str]] | None = None
 
@@ -89,6 +93,7 @@ class Corpus:
                 posting = self._postings[token] = _Posting()
             share = times / size
             posting.shares[fact.id] = share
+            posting.top = max(posting.top, share)
             if posting.order is not None:
                 insort(posting.order, (-share, fact.created_at, fact.id))
 
@@ -141,31 +146,44 @@ class Corpus:
             idf = self.rarity(token)
             if idf > 0 and token in self._postings:
                 weights[token] = idf * times
-        shares = {token: self._postings[token].shares for token in weights}
-        several = _in_several(list(shares.values()))
-        found = [(self._score(fact_id, weights, shares), fact_id) for fact_id in several]
-        for token, weight in weights.items():
+        several = _in_several([self._postings[token].shares for token in weights])
+        found = self._scores(several, weights)
+        cut = _cut(found, count)
+        for token, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
+            if weight * self._postings[token].top < cut:
+                continue  # no fact that has this token alone comes among them
             left = count
             for share, _, fact_id in self._ordered(token):
-                if left == 0:
+                score = weight * -share
+                if left == 0 or score < cut:
                     break
                 if fact_id not in several:
-                    found.append((weight * -share, fact_id))
+                    found.append((score, fact_id))
                     left -= 1
+            found = [pair for pair in found if pair[0] >= cut]
+            cut = _cut(found, count)
+        found = [pair for pair in found if pair[0] >= cut]
         facts = self.facts
         keyed = sorted(
             (-round(score, _DIGITS), facts[fact_id].created_at, fact_id) for score, fact_id in found
         )
         return [(fact_id, -negative) for negative, _, fact_id in keyed[:count]]
 
-    def _score(
-        self, fact_id: str, weights: Mapping[str, float], shares: Mapping[str, Mapping[str, float]]
-    ) -> float:
-        return sum(
-            weight * share
-            for token, weight in weights.items()
-            if (share := shares[token].get(fact_id)) is not None
-        )
+    def _scores(self, several: set[str], weights: Mapping[str, float]) -> list[tuple[float, str]]:
+        """The scores of some facts; token by token over all of them, for there may be many."""
+        listed = list(several)
+        scores = [0.0] * len(listed)
+        for token, weight in weights.items():
+            shares = map(self._postings[token].shares.get, listed, repeat(0.0))
+            scores = [score + weight * share for score, share in zip(scores, shares, strict=True)]
+        return list(zip(scores, listed, strict=True))
+
+
+def _cut(scored: Sequence[tuple[float, str]], count: int) -> float:
+    """The score below which nothing is among the `count` best; ties and near ties of the last one are not below."""
+    if not 0 < count <= len(scored):
+        return 0.0
+    return nlargest(count, map(itemgetter(0), scored))[-1] - _NEAR
 
 
 def _in_several(sets: Sequence[Mapping[str, float]]) -> set[str]:

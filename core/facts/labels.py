@@ -69,10 +69,19 @@ def check_weight(weight: Any) -> float:  # a caller's value
     Raises:
         NoemaError: `InvalidInput`.
     """
-    number = isinstance(weight, (int, float)) and not isinstance(weight, bool)
-    if not number or not math.isfinite(weight) or not 0 <= weight <= MAX_WEIGHT:
-        raise _refuse("confidence_weight", f"must be a number from 0 to {MAX_WEIGHT}")
-    return float(weight)
+    return check_share(weight, "confidence_weight", most=MAX_WEIGHT)
+
+
+def check_share(value: Any, member: str, *, most: float = 1.0) -> float:  # a caller's value
+    """A finite number from 0 to `most`.
+
+    Raises:
+        NoemaError: `InvalidInput`.
+    """
+    number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not number or not math.isfinite(value) or not 0 <= value <= most:
+        raise _refuse(member, f"must be a number from 0 to {most:g}")
+    return float(value)
 
 
 def check_options(options: RecallOptions) -> RecallOptions:

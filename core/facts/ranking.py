@@ -24,6 +24,7 @@ import msgspec
 from core.facts import labels
 from core.facts.corpus import Corpus
 from core.facts.values import Fact, K, Ranks, Signals
+from core.model.instants import Instant
 
 _FIRST_LOOK: Final = 96
 _WIDER: Final = 4

@@ -22,9 +22,11 @@ FACT: Final = f"{FACTS_REF}/Fact"
 NAMESPACE: Final = f"{FACTS_REF}/FactNamespace"
 ENTITY: Final = f"{FACTS_REF}/FactEntity"
 CHECKPOINT: Final = f"{FACTS_REF}/Checkpoint"
+SERIES: Final = f"{FACTS_REF}/CheckpointSeries"
 FACT_STATE: Final = f"{FACTS_REF}/FactState"
 CHECKPOINT_STATE: Final = f"{FACTS_REF}/CheckpointState"
 IN_NAMESPACE: Final = f"{FACTS_REF}/in_namespace"
+IN_SERIES: Final = f"{FACTS_REF}/in_series"
 SUPERSEDED_BY: Final = f"{FACTS_REF}/superseded_by"
 AGENT_LINK: Final = f"{FACTS_REF}/agent_link"
 
@@ -46,16 +48,24 @@ def standing(element: Element | None) -> bool:
     return element is not None and element.system.state == "active"
 
 
-def members(view: View, namespace: str, schema_ref: str) -> Iterator[Concept]:
-    """The facts or checkpoints of a namespace (by its Concept's id), oldest first."""
+def members(view: View, namespace: str) -> Iterator[Concept]:
+    """The facts of a namespace (by its Concept's id), oldest first."""
     for found in view.find(referrers_key(namespace)):
         element = view.get(found)
         if (
             isinstance(element, Concept)
-            and element.schema_ref == schema_ref
+            and element.schema_ref == FACT
             and standing(element)
             and namespace_of(element) == namespace
         ):
+            yield element
+
+
+def series(view: View, concept: str) -> Iterator[Concept]:
+    """The checkpoints of a series (by its Concept's id), the one written last first."""
+    for found in reversed(view.find(referrers_key(concept))):
+        element = view.get(found)
+        if isinstance(element, Concept) and element.schema_ref == CHECKPOINT and standing(element):
             yield element
 
 
@@ -73,7 +83,7 @@ def namespaces(view: View) -> list[str]:
 
 
 def namespace_of(element: AnyElement) -> str | None:
-    """The id of the Concept of the namespace that a fact or checkpoint stands in."""
+    """The id of the Concept of the namespace that a fact stands in."""
     return next((ref.target for ref in element.structural if ref.field == IN_NAMESPACE), None)
 
 
@@ -186,7 +196,7 @@ def with_state(element: Concept, **members: Any) -> dict[str, dict[str, Any]]:
     return {**element.facets, FACT_STATE: kept}
 
 
-def checkpoint_fields(checkpoint: Checkpoint, namespace: str) -> dict[str, Any]:
+def checkpoint_fields(checkpoint: Checkpoint, series_id: str) -> dict[str, Any]:
     """The fields of a new checkpoint's Concept."""
     state: dict[str, Any] = {"created_at": format_instant(checkpoint.created_at)}
     if checkpoint.state:
@@ -199,5 +209,5 @@ def checkpoint_fields(checkpoint: Checkpoint, namespace: str) -> dict[str, Any]:
         "schema_ref": CHECKPOINT,
         "key": checkpoint.id,
         "facets": {CHECKPOINT_STATE: state},
-        "structural": (StructuralRef(IN_NAMESPACE, namespace),),
+        "structural": (StructuralRef(IN_SERIES, series_id),),
     }

@@ -8,15 +8,47 @@ noted beside it, in rows that may be lost and can change nothing but a count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final
 
 import msgspec
 
 from core.errors import NoemaError
-from core.facts.values import Batch, Checkpoint, Fact, RecallOptions, Recalled, Stats
+from core.facts import labels, records, writing
+from core.facts.extract import facts_of
+from core.facts.recalling import Tuning, resolve
+from core.facts.tokens import TokenizerName
+from core.facts.ulid import ulid
+from core.facts.values import (
+    Checkpoint,
+    Fact,
+    FactKind,
+    RecallOptions,
+    Stats,
+)
+from core.facts.vocabulary import alias_text
 from core.model.elements import Json
 from core.model.instants import Instant
+from core.ports import Clock, Entropy, Table
+from core.protocol.http_types import ForgetInput
+from core.service.commit import Commits
+from core.service.erasure import Erasures
+from core.service.fact_access import Accesses
+from core.service.fact_reading import Namespaces
+from core.service.fact_recall import SETTINGS, FactRecall
+from core.service.fact_upkeep import Consolidated, Consolidation, Summarizer
+from core.service.fact_writing import MAX_TARGETS, Writer, as_answer, facts_from
+from core.service.faults import reading
+from core.service.forgetting import Forgetting
+from core.service.leases import Leases
+from core.service.spaces import Spaces
 from core.service.values import Caller
+from core.transaction.draft import Draft
+
+__all__ = ["Consolidated", "Facts", "Revised", "Summarizer"]
+
+_LATE: Final = 50  # of the checkpoints written last, the latest is looked for: clocks of writers may differ
 
 
 class Revised(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,25 +58,52 @@ class Revised(msgspec.Struct, frozen=True, kw_only=True):
     retired: tuple[str, ...]
 
 
-class Consolidated(msgspec.Struct, frozen=True, kw_only=True):
-    """What a consolidation did; `ran` is False if another one was running, and then nothing was done."""
-
-    ran: bool
-    decayed: int = 0
-    consumed: int = 0
-    pruned: int = 0
-    summary: Fact | None = None
-    problem: str | None = None  # why there is no summary although one was wanted
-
-
-class Facts:
+class Facts(FactRecall):
     """Facts of all spaces. Safe to share between threads.
 
     Every method takes the verified caller and the space; `deadline` (ms) bounds how long a write may try. Common
     errors: `InvalidInput` (an empty or overlong text, an unknown label, a weight outside 0 to 0.5),
     `PayloadTooLarge`, `NotFoundOrNotVisible` (no such space, or no live fact of that text), `ServiceUnavailable`,
     `SerializationConflict`, `OutcomeUnknown`. All input is checked before any effect.
+
+    Args:
+        table, clock, entropy: the ports.
+        spaces, commits, leases, erasures, forgetting: how spaces are read, written and erased from.
+        summarizer: a model for consolidation; None: nothing is ever summarised.
+        tokenizer: how texts become tokens; `ascii` reproduces GrayMatter's published numbers.
+        learn_prefix: how many characters two words must share for usage to pair them; 0 learns nothing.
     """
+
+    def __init__(
+        self,
+        table: Table,
+        clock: Clock,
+        entropy: Entropy,
+        *,
+        spaces: Spaces,
+        commits: Commits,
+        leases: Leases,
+        erasures: Erasures,
+        forgetting: Forgetting,
+        summarizer: Summarizer | None = None,
+        tokenizer: TokenizerName = "unicode",
+        learn_prefix: int = 0,
+    ) -> None:
+        namespaces, accesses = Namespaces(spaces, tokenizer), Accesses(table, clock, entropy)
+        super().__init__(clock, namespaces, accesses, learn_prefix=learn_prefix)
+        self._entropy = entropy
+        self._forgetting = forgetting
+        self._writer = Writer(clock, entropy, commits=commits, namespaces=namespaces)
+        self._consolidation = Consolidation(
+            clock,
+            entropy,
+            leases=leases,
+            erasures=erasures,
+            namespaces=namespaces,
+            accesses=accesses,
+            writer=self._writer,
+            summarizer=summarizer,
+        )
 
     # --- writing
 
@@ -62,13 +121,18 @@ class Facts:
         """Keep a text verbatim as a new fact, even if there is one like it; the exact fact committed.
 
         Args:
-            caller, space_id, deadline: as for every method.
+            caller: who asks.
+            space_id: the space.
+            deadline: as for every method.
             agent_id: the namespace; `values.SHARED` for the one that all agents share.
             text: the fact.
             confidence: a label; None stores none, which counts as inferred. An empty text is an unknown label.
             key: retry key: the same call again answers with the same fact and writes nothing.
         """
-        raise _missing()
+        label = "" if confidence is None else labels.check_label(confidence)
+        return self._add(
+            caller, space_id, agent_id, [labels.check_text(text)], deadline=deadline, key=key, label=label
+        )[0]
 
     def remember_extracted(
         self,
@@ -84,7 +148,9 @@ class Facts:
 
         An answer that is no such array is kept whole as one fact.
         """
-        raise _missing()
+        labels.check_text(answer, "answer")
+        texts = [labels.check_text(text) for text in facts_of(answer)]
+        return self._add(caller, space_id, agent_id, texts, deadline=deadline, key=key, label="unverified")
 
     def alias(
         self,
@@ -98,7 +164,30 @@ class Facts:
         key: str | None = None,
     ) -> Fact:
         """Teach the namespace that a term and its equivalents mean the same to a query."""
-        raise _missing()
+        text = labels.check_text(alias_text(term, equivalents), "equivalents")
+        return self._add(caller, space_id, agent_id, [text], deadline=deadline, key=key, kind="alias")[0]
+
+    def _add(
+        self,
+        caller: Caller,
+        space_id: str,
+        agent_id: str,
+        texts: Sequence[str],
+        *,
+        deadline: Instant,
+        key: str | None,
+        label: str = "",
+        kind: FactKind = "fact",
+    ) -> tuple[Fact, ...]:
+        """New facts in one commit."""
+        labels.check_agent(agent_id)
+        chance = self._writer.chance()
+
+        def decide(draft: Draft) -> Json:
+            return as_answer(writing.remember(draft, agent_id, texts, chance, confidence=label, kind=kind))
+
+        request = {"do": "add", "agent": agent_id, "texts": list(texts), "label": label, "kind": kind}
+        return facts_from(self._writer.commit(caller, space_id, deadline, request, decide, key=key))
 
     def revise(
         self,
@@ -121,7 +210,37 @@ class Facts:
                 but not everything could be retired: the failure's own code, with `details.fact_id` (the
                 replacement), `details.retired` and `details.live` (what still is).
         """
-        raise _missing()
+        labels.check_agent(agent_id)
+        labels.check_text(target, "target")
+        labels.check_text(text)
+        label = None if confidence is None else labels.check_label(confidence)
+        chance = self._writer.chance()
+
+        def decide(draft: Draft) -> Json:
+            found = self._writer.matching(draft, space_id, agent_id, target)
+            chosen = labels.conservative(fact.confidence for fact in found) if label is None else label
+            made = writing.remember(draft, agent_id, [text], chance, confidence=chosen, kind=found[0].kind)[0]
+            for fact in found[:MAX_TARGETS]:
+                writing.retire(draft, fact.element, made.element)
+            return as_answer([made, *found])
+
+        request = {"do": "revise", "agent": agent_id, "target": target, "text": text, "label": label}
+        made, *found = facts_from(self._writer.commit(caller, space_id, deadline, request, decide, key=key))
+        done = [fact.id for fact in found[:MAX_TARGETS]]
+        try:
+            for rest in _portions(found[MAX_TARGETS:]):
+                self._retire(caller, space_id, agent_id, rest, deadline, replacement=made.element)
+                done += [fact.id for fact in rest]
+        except NoemaError as error:
+            live = [fact.id for fact in found if fact.id not in done]
+            raise NoemaError(
+                error.code,
+                f"the replacement {made.id} is committed, but {len(live)} old facts are still live: {error.message}",
+                hint="Forget the old text; do not send the revision again.",
+                details={"fact_id": made.id, "retired": done, "live": live},
+                retry_after_ms=error.retry_after_ms,
+            ) from error
+        return Revised(fact=made, retired=tuple(done))
 
     def forget(
         self, caller: Caller, space_id: str, agent_id: str, target: str, *, deadline: Instant
@@ -131,11 +250,58 @@ class Facts:
         Raises:
             NoemaError: `NotFoundOrNotVisible` if there is none.
         """
-        raise _missing()
+        labels.check_agent(agent_id)
+        labels.check_text(target, "target")
+
+        def decide(draft: Draft) -> Json:
+            found = self._writer.matching(draft, space_id, agent_id, target)[:MAX_TARGETS]
+            for fact in found:
+                writing.retire(draft, fact.element, None)
+            return as_answer(found)
+
+        request = {"do": "forget", "agent": agent_id, "target": target}
+        done: list[str] = []
+        while True:
+            try:
+                found = facts_from(self._writer.commit(caller, space_id, deadline, request, decide))
+            except NoemaError as error:
+                if done and error.code == "NotFoundOrNotVisible":
+                    return tuple(done)
+                raise
+            done += [fact.id for fact in found]
+            if len(found) < MAX_TARGETS:
+                return tuple(done)
+
+    def _retire(
+        self,
+        caller: Caller,
+        space_id: str,
+        agent_id: str,
+        facts: Sequence[Fact],
+        deadline: Instant,
+        *,
+        replacement: str,
+    ) -> None:
+        """Retire what is still live of some facts, in one commit."""
+
+        def decide(draft: Draft) -> Json:
+            return [fact.id for fact in facts if writing.retire(draft, fact.element, replacement)]
+
+        request = {"do": "retire", "agent": agent_id}
+        self._writer.commit(caller, space_id, deadline, request, decide)
 
     def delete(self, caller: Caller, space_id: str, agent_id: str, fact_id: str) -> bool:
         """Erase one fact physically, from the present and from all history. False if there is none: no error."""
-        raise _missing()
+        labels.check_agent(agent_id)
+        fact = self.get(space_id, agent_id, fact_id)
+        if fact is None:
+            return False
+        owner = self._entropy.token(12).hex()
+        wish = ForgetInput(entities=[fact.element])
+        report = self._forgetting.forget(caller, space_id, wish, owner=owner).entities[0]
+        if report.error is not None:
+            raise NoemaError("LegalHoldConflict", f"the fact stays: {report.error}")
+        return report.existed
 
     def delete_best(
         self, caller: Caller, space_id: str, agent_id: str, query: str, *, confirm: bool
@@ -145,84 +311,128 @@ class Facts:
         Raises:
             NoemaError: `InvalidInput` without `confirm`: the nearest match is not always the one meant.
         """
-        raise _missing()
+        if not confirm:
+            raise NoemaError(
+                "InvalidInput",
+                "deleting the best match needs confirm: true",
+                hint="Recall first, and delete by id.",
+                details={"member": "confirm"},
+            )
+        found = self._recall(space_id, agent_id, query, resolve(RecallOptions(top_k=1), Tuning()))[0].facts
+        if not found or not self.delete(caller, space_id, agent_id, found[0].id):
+            return None
+        return found[0].id
 
     def pin(
         self, caller: Caller, space_id: str, agent_id: str, target: str, *, deadline: Instant
     ) -> tuple[str, ...]:
         """Keep every live fact of exactly this text from decay and pruning; their ids."""
-        raise _missing()
+        return self._mark(caller, space_id, agent_id, target, deadline, pinned=True)
 
     def unpin(
         self, caller: Caller, space_id: str, agent_id: str, target: str, *, deadline: Instant
     ) -> tuple[str, ...]:
         """Let every fact of exactly this text, retired ones included, decay again; their ids."""
-        raise _missing()
+        return self._mark(caller, space_id, agent_id, target, deadline, pinned=False)
+
+    def _mark(
+        self, caller: Caller, space_id: str, agent_id: str, target: str, deadline: Instant, *, pinned: bool
+    ) -> tuple[str, ...]:
+        """Pin or unpin every fact of a text."""
+        labels.check_agent(agent_id)
+        labels.check_text(target, "target")
+        observed = self._observe(space_id, agent_id)
+
+        def decide(draft: Draft) -> Json:
+            found = self._writer.matching(draft, space_id, agent_id, target, retired=not pinned)
+            for fact in found[:MAX_TARGETS]:
+                if pinned:
+                    writing.pin(draft, observed.of(fact))
+                else:
+                    writing.unpin(draft, fact.element)
+            return [fact.id for fact in found[:MAX_TARGETS]]
+
+        request = {"do": "pin" if pinned else "unpin", "agent": agent_id, "target": target}
+        done = self._writer.commit(caller, space_id, deadline, request, decide)
+        return msgspec.convert(done, tuple[str, ...])
 
     def link(
         self, caller: Caller, space_id: str, agent_id: str, source: str, target: str, *, deadline: Instant
     ) -> str:
         """Link two things by name in the knowledge graph; the id of the Proposition. Linking again changes nothing."""
-        raise _missing()
+        labels.check_agent(agent_id)
+        labels.check_text(source)
+        labels.check_text(target, "target")
 
-    # --- reading
+        def decide(draft: Draft) -> Json:
+            return writing.link(draft, source, target)
 
-    def recall(
-        self,
-        caller: Caller,
-        space_id: str,
-        agent_id: str,
-        query: str,
-        options: RecallOptions = RecallOptions(),  # noqa: B008 - frozen
-    ) -> Recalled:
-        """The facts of a namespace that fit a query best; `values.SHARED` recalls the shared ones."""
-        raise _missing()
+        request = {"do": "link", "agent": agent_id, "source": source, "target": target}
+        return str(self._writer.commit(caller, space_id, deadline, request, decide))
 
-    def recall_all(
-        self,
-        caller: Caller,
-        space_id: str,
-        agent_id: str,
-        query: str,
-        options: RecallOptions = RecallOptions(),  # noqa: B008 - frozen
-    ) -> Recalled:
-        """The agent's facts and the shared ones, each ranked by itself and the two merged by rank."""
-        raise _missing()
-
-    def recall_batch(
-        self,
-        caller: Caller,
-        space_id: str,
-        agent_id: str,
-        queries: Sequence[str],
-        options: RecallOptions = RecallOptions(),  # noqa: B008 - frozen
-    ) -> Batch:
-        """Several queries under one policy, each as by itself, and merged. Blank queries are skipped."""
-        raise _missing()
+    # --- reading (recalls: `FactRecall`)
 
     def facts(
         self, space_id: str, agent_id: str, *, retired: bool = True, limit: int | None = None
     ) -> tuple[Fact, ...]:
         """Every fact and alias of a namespace, newest first, ties by id; empty if there is no such namespace."""
-        raise _missing()
+        labels.check_agent(agent_id)
+        with self._namespaces.current(space_id, agent_id) as (_, namespace):
+            found = [fact for fact in namespace.newest_first() if retired or fact.live]
+        observed = self._observe(space_id, agent_id)
+        return tuple(observed.of(fact) for fact in found[:limit])
 
     def get(self, space_id: str, agent_id: str, fact_id: str) -> Fact | None:
         """One fact by its id, retired or not; None if the namespace has none."""
-        raise _missing()
+        labels.check_agent(agent_id)
+        with self._namespaces.current(space_id, agent_id) as (_, namespace):
+            found = namespace.facts.get(fact_id)
+        return None if found is None else self._observe(space_id, agent_id).of(found)
 
     def agents(self, space_id: str) -> tuple[str, ...]:
         """Every namespace that was ever written to, in order."""
-        raise _missing()
+        return tuple(records.namespaces(self._namespaces.state(space_id)))
 
     def stats(self, space_id: str, agent_id: str) -> Stats:
         """What a namespace holds."""
-        raise _missing()
+        facts = self.facts(space_id, agent_id)
+        observed = self._observe(space_id, agent_id)
+        times = [fact.created_at for fact in facts]
+        live = [fact for fact in facts if fact.live]
+        return Stats(
+            agent_id=agent_id,
+            fact_count=len(facts),
+            oldest_at=min(times, default=None),
+            newest_at=max(times, default=None),
+            avg_weight=sum(fact.weight for fact in facts) / len(facts) if facts else 0.0,
+            live=len(live),
+            pinned=sum(fact.pinned for fact in live),
+            aliases=sum(fact.kind == "alias" for fact in live),
+            consolidations=observed.consolidations,
+            facts_consumed=observed.consumed,
+        )
+
+    # --- the space's settings
+
+    def tune(self, caller: Caller, space_id: str, tuning: Tuning, *, deadline: Instant) -> Tuning:
+        """Set it, with a management commit.
+
+        Raises:
+            NoemaError: `InvalidInput` for a weight or floor out of range.
+        """
+        labels.check_weight(tuning.confidence_weight)
+        labels.check_share(tuning.min_relevance, "min_relevance")
+        for name in ("vector", "keyword", "recency"):
+            labels.check_share(getattr(tuning.signals, name), f"signals.{name}", most=10.0)
+        self._writer.set_extension(caller, space_id, deadline, SETTINGS, msgspec.to_builtins(tuning))
+        return tuning
 
     # --- upkeep
 
     def consolidate(self, caller: Caller, space_id: str, agent_id: str, *, deadline: Instant) -> Consolidated:
         """Decay, summarise (only with a summarizer), prune. At most one runs in a space at a time."""
-        raise _missing()
+        labels.check_agent(agent_id)
+        return self._consolidation.run(caller, space_id, agent_id, deadline)
 
     # --- checkpoints
 
@@ -239,16 +449,49 @@ class Facts:
         key: str | None = None,
     ) -> Checkpoint:
         """Save a session's state."""
-        raise _missing()
+        labels.check_agent(agent_id)
+        chance = self._writer.chance()
+        given: dict[str, Any] = {
+            "state": None if state is None else dict(state),
+            "messages": [dict(each) for each in messages],
+            "metadata": dict(metadata or {}),
+        }
+
+        def decide(draft: Draft) -> Json:
+            made = msgspec.convert(
+                {
+                    "id": ulid(draft.now, chance),
+                    "agent_id": agent_id,
+                    "created_at": draft.now,
+                    **given,
+                },
+                Checkpoint,
+            )
+            writing.save(draft, made)
+            return msgspec.to_builtins(made)
+
+        request = {"do": "save_checkpoint", "agent": agent_id, **given}
+        saved = self._writer.commit(caller, space_id, deadline, request, decide, key=key)
+        return msgspec.convert(saved, Checkpoint)
 
     def latest_checkpoint(self, space_id: str, agent_id: str) -> Checkpoint | None:
         """The checkpoint saved last; None if there is none."""
-        raise _missing()
+        return next(iter(self.checkpoints(space_id, agent_id)), None)
 
     def checkpoints(self, space_id: str, agent_id: str, *, limit: int = 50) -> tuple[Checkpoint, ...]:
         """Checkpoints, the newest first."""
-        raise _missing()
+        labels.check_agent(agent_id)
+        with reading():
+            state = self._namespaces.state(space_id)
+            found = records.find(state, records.SERIES, agent_id)
+            if found is None:
+                return ()
+            written = islice(records.series(state, found.id), max(limit, _LATE))
+            saved = [records.read_checkpoint(each, agent_id) for each in written]
+        saved.sort(key=lambda each: (-each.created_at, each.id))
+        return tuple(saved[:limit])
 
 
-def _missing() -> NoemaError:
-    return NoemaError("NotImplementedYet", "the fact memory is being built")
+def _portions(facts: Sequence[Fact]) -> Iterator[Sequence[Fact]]:
+    for start in range(0, len(facts), MAX_TARGETS):
+        yield facts[start : start + MAX_TARGETS]

@@ -183,9 +183,25 @@ def space_prefix(space_id: str) -> str:
     return f"{space_id}/"
 
 
-def body_key(space_id: str, collection: str, suffix: str) -> str:
-    """The object of a conversation's body that is too large for its row; the row names it."""
-    return f"{space_id}/c/{collection}-{suffix}"
+def body_key(space_id: str, collection: str, least: int, suffix: str) -> str:
+    """The object of a conversation's body that is too large for its row; the row names it.
+
+    least: the conversation's id is this or, if others came in between, a later one.
+    """
+    return f"{space_id}/c/{collection}-{least:0{NUMBER_WIDTH}d}-{suffix}"
+
+
+def body_prefix(space_id: str) -> str:
+    """What the keys of all conversations' bodies of a space begin with."""
+    return f"{space_id}/c/"
+
+
+def body_place(space_id: str, key: str) -> tuple[str, int] | None:
+    """The collection and the least id in the key of a body, or None for another object."""
+    collection, _, rest = key.removeprefix(body_prefix(space_id)).partition("-")
+    digits = rest[:NUMBER_WIDTH]
+    proper = key.startswith(body_prefix(space_id)) and digits.isdecimal() and rest[NUMBER_WIDTH:][:1] == "-"
+    return (collection, int(digits)) if proper else None
 
 
 def delta_key(space_id: str, ver: int, suffix: str) -> str:

@@ -1,0 +1,200 @@
+"""Recalls of facts: one namespace, an agent's with the shared one, several queries at once.
+
+What lives here: from a namespace in memory to what a caller gets, and the note that it was recalled. What must
+never live here: the arithmetic (`core.facts`), and any write to the log: a note is one small row beside it, and
+a recall that could not be noted is a recall all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from core.errors import NoemaError
+from core.facts import graph, labels
+from core.facts.learning import observe
+from core.facts.merging import merge_namespaces, merge_queries
+from core.facts.namespace import Namespace
+from core.facts.recalling import Found, Resolved, Tuning, answer, resolve, search
+from core.facts.tokens import TOKENIZERS
+from core.facts.values import MAX_QUERIES, SHARED, Answered, Batch, Recalled, RecallOptions, Receipt
+from core.ports import Clock
+from core.service.fact_access import Accesses, Observed
+from core.service.fact_reading import Namespaces
+from core.service.faults import reading
+from core.service.values import Caller
+from core.state.space import SpaceState
+
+SETTINGS: Final = "facts"
+"""The extension of a space's protected state that holds its `Tuning`."""
+
+
+class FactRecall:
+    """Recalls facts. Safe to share between threads; `core.service.facts.Facts` adds everything else.
+
+    Args:
+        clock: for ages.
+        namespaces: the facts in memory.
+        accesses: where recalls are noted.
+        learn_prefix: how many characters two words must share for usage to pair them; 0 learns nothing.
+    """
+
+    def __init__(
+        self, clock: Clock, namespaces: Namespaces, accesses: Accesses, *, learn_prefix: int = 0
+    ) -> None:
+        self._clock = clock
+        self._namespaces = namespaces
+        self._accesses = accesses
+        self._learn_prefix = learn_prefix
+
+    def tuning(self, space_id: str) -> Tuning:
+        """What the space sets for all its recalls."""
+        return _tuning(self._namespaces.state(space_id))
+
+    def recall(
+        self,
+        caller: Caller,
+        space_id: str,
+        agent_id: str,
+        query: str,
+        options: RecallOptions = RecallOptions(),  # noqa: B008 - frozen
+    ) -> Recalled:
+        """The facts of a namespace that fit a query best; `values.SHARED` recalls the shared ones."""
+        _check_reader(caller)
+        resolved = self._resolve(space_id, options)
+        recalled, found = self._recall(space_id, agent_id, query, resolved)
+        if resolved.explain:
+            recalled = self._weighed(space_id, agent_id, recalled)
+        self._accesses.note(space_id, agent_id, recalled.facts)
+        if self._learn_prefix and resolved.level == 0 and options.min_confidence is None:
+            self._learn(space_id, agent_id, query, found)
+        return recalled
+
+    def _resolve(self, space_id: str, options: RecallOptions) -> Resolved:
+        labels.check_options(options)
+        return resolve(options, self.tuning(space_id))
+
+    def _recall(self, space_id: str, agent_id: str, query: str, resolved: Resolved) -> tuple[Recalled, Found]:
+        """One namespace's answer, all of one moment; nothing is noted."""
+        labels.check_agent(agent_id)
+        labels.check_query(query)
+        with self._namespaces.current(space_id, agent_id) as (state, namespace):
+            found = search(namespace, query, resolved)
+            recalled = answer(namespace, found, resolved, self._clock.now())
+            return _with_graph(state, namespace, recalled, resolved), found
+
+    def _weighed(self, space_id: str, agent_id: str, recalled: Recalled) -> Recalled:
+        """The receipts with the weights as they stand."""
+        observed = self._observe(space_id, agent_id)
+        facts = tuple(observed.of(fact) for fact in recalled.facts)
+        receipts = tuple(
+            msgspec.structs.replace(each, weight=fact.weight)
+            for each, fact in zip(recalled.receipts, facts, strict=True)
+        )
+        return msgspec.structs.replace(recalled, facts=facts, receipts=receipts)
+
+    def _learn(self, space_id: str, agent_id: str, query: str, found: Found) -> None:
+        """Keep what the query teaches of the agent's words, if the store takes it."""
+        with reading():
+            learning, rev = self._accesses.learning(space_id, agent_id)
+        tokens = TOKENIZERS[self._namespaces.tokenizer](query)
+        after = observe(learning, tokens, found.match, self._clock.now(), self._learn_prefix)
+        if after != learning:
+            self._accesses.learn(space_id, agent_id, after, rev)
+
+    def recall_all(
+        self,
+        caller: Caller,
+        space_id: str,
+        agent_id: str,
+        query: str,
+        options: RecallOptions = RecallOptions(),  # noqa: B008 - frozen
+    ) -> Recalled:
+        """The agent's facts and the shared ones, each ranked by itself and the two merged by rank."""
+        _check_reader(caller)
+        resolved = self._resolve(space_id, options)
+        own, _ = self._recall(space_id, agent_id, query, resolved)
+        shared, _ = self._recall(space_id, SHARED, query, resolved)
+        if resolved.explain:
+            own = self._weighed(space_id, agent_id, own)
+            shared = self._weighed(space_id, SHARED, shared)
+        self._accesses.note(space_id, agent_id, own.facts)
+        self._accesses.note(space_id, SHARED, shared.facts)
+        texts = merge_namespaces(own.texts, shared.texts, resolved.top_k)
+        facts = {fact.text: fact for each in (shared, own) for fact in each.facts}
+        receipts: dict[str, Receipt] = {
+            each.text: each for recalled in (shared, own) for each in recalled.receipts
+        }
+        return Recalled(
+            texts=tuple(texts),
+            facts=tuple(facts[text] for text in texts),
+            receipts=tuple(receipts[text] for text in texts) if resolved.explain else (),
+            retrieval=resolved.retrieval,
+            feedback=own.feedback,
+            hints=own.hints,
+        )
+
+    def recall_batch(
+        self,
+        caller: Caller,
+        space_id: str,
+        agent_id: str,
+        queries: Sequence[str],
+        options: RecallOptions = RecallOptions(),  # noqa: B008 - frozen
+    ) -> Batch:
+        """Several queries under one policy, each as by itself, and merged. Blank queries are skipped."""
+        _check_reader(caller)
+        labels.check_agent(agent_id)
+        asked = [query for query in queries if not isinstance(query, str) or query.strip()]
+        if not asked or len(queries) > MAX_QUERIES:
+            raise NoemaError(
+                "InvalidInput",
+                f"queries must be 1 to {MAX_QUERIES} texts, not all of them blank",
+                details={"member": "queries"},
+            )
+        resolved = self._resolve(space_id, options)  # once: one policy for all of them and the merged view
+        answers = []
+        for query in asked:
+            try:
+                recalled, _ = self._recall(space_id, agent_id, query, resolved)
+            except NoemaError as error:
+                if error.code == "NotFoundOrNotVisible":
+                    raise
+                shown = query if isinstance(query, str) else ""
+                answers.append(Answered(query=shown, error=f"{error.code}: {error.message}"))
+                continue
+            self._accesses.note(space_id, agent_id, recalled.facts)
+            answers.append(Answered(query=query, facts=recalled.texts))
+        merged = merge_queries([each.facts for each in answers])
+        return Batch(merged=tuple(merged), per_query=tuple(answers), retrieval=resolved.retrieval)
+
+    def _observe(self, space_id: str, agent_id: str) -> Observed:
+        with reading():
+            return self._accesses.read(space_id, agent_id)
+
+
+def _check_reader(caller: Caller) -> None:
+    """A token restricted by labels may read no memory: facts bear none."""
+    if caller.labels is not None:
+        raise NoemaError("NotAuthorized", "a token restricted by labels may not do this")
+
+
+def _with_graph(state: SpaceState, namespace: Namespace, recalled: Recalled, resolved: Resolved) -> Recalled:
+    """The recall with what the knowledge graph adds: links in receipts, or hints where they were asked for."""
+    if resolved.explain:
+        receipts = tuple(
+            msgspec.structs.replace(each, kg_links=graph.links_in(state, each.text))
+            for each in recalled.receipts
+        )
+        return msgspec.structs.replace(recalled, receipts=receipts)
+    if not resolved.hints or not recalled.texts:
+        return recalled
+    retired = {fact.text for fact in namespace.facts.values() if not fact.live}
+    found = graph.hints(state, recalled.texts[0], {*recalled.texts, *retired})
+    return msgspec.structs.replace(recalled, hints=found)
+
+
+def _tuning(state: SpaceState) -> Tuning:
+    return msgspec.convert(state.meta.extensions.get(SETTINGS) or {}, Tuning)

@@ -1,0 +1,111 @@
+"""How long a warm recall of facts takes, by how many facts there are.
+
+python scripts/bench_facts.py [--sizes 1000,10000,100000] [--queries 200] [--json]
+
+Each size is a namespace of made-up facts in a memory store, committed through the service, asked through the
+handler (an API Gateway event in, an answer out). Words follow a Zipf law, as they do in texts: some queries name
+words that thousands of facts have. The first recall, which loads the namespace, is told apart.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import sys
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from core.facts import writing
+from core.service.values import Proposal
+from core.transaction.draft import Draft
+from tests.functions.world import World
+
+AGENT = "bench"
+PART = 5000  # facts of one commit
+VOCABULARY = 20_000
+
+
+def words(chance: random.Random, weights: list[float], count: int) -> list[str]:
+    return [f"word{n}" for n in chance.choices(range(VOCABULARY), cum_weights=weights, k=count)]
+
+
+def cumulative() -> list[float]:
+    total, out = 0.0, []
+    for rank in range(1, VOCABULARY + 1):
+        total += 1 / (rank + 10)
+        out.append(total)
+    return out
+
+
+def fill(world: World, size: int) -> None:
+    """Write `size` facts of 8 to 25 words."""
+    world.make_space()
+    chance, weights = random.Random(1), cumulative()
+    caller = world.services.facts
+    for start in range(0, size, PART):
+        texts = [
+            " ".join(words(chance, weights, chance.randint(8, 25))) for _ in range(min(PART, size - start))
+        ]
+        seed = chance.randbytes(10)
+
+        def decide(state, texts=texts, seed=seed):
+            draft = Draft(state, now=world.clock.now(), origin=ORIGIN)
+            writing.remember(draft, AGENT, texts, seed)
+            return Proposal(draft.finish())
+
+        world.services.commits.commit("demo", decide, deadline=world.clock.now() + 60_000)
+        world.clock.advance(1000)
+    del caller
+
+
+def measure(size: int, queries: int) -> dict[str, float]:
+    world = World()
+    fill(world, size)
+    chance, weights = random.Random(2), cumulative()
+    token = world.token()
+
+    def ask(text: str) -> float:
+        began = time.perf_counter()
+        body = {"agent_id": AGENT, "query": text}
+        answer = world.ask("POST", "/v1/demo/facts/recall", body, token=token)
+        took = (time.perf_counter() - began) * 1000
+        assert answer.status == 200, answer.body
+        assert answer.result["count"] == 8
+        return took
+
+    cold = ask("word1")
+    times = sorted(ask(" ".join(words(chance, weights, chance.randint(2, 8)))) for _ in range(queries))
+    return {
+        "facts": size,
+        "first_ms": round(cold, 1),
+        "p50_ms": round(statistics.median(times), 2),
+        "p95_ms": round(times[int(len(times) * 0.95)], 2),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--sizes", default="1000,10000,100000")
+    parser.add_argument("--queries", type=int, default=200)
+    parser.add_argument("--json", action="store_true")
+    given = parser.parse_args()
+    rows = []
+    for size in map(int, given.sizes.split(",")):
+        rows.append(measure(size, given.queries))
+        if not given.json:
+            print(
+                "{facts:>8} facts: first {first_ms} ms, p50 {p50_ms} ms, p95 {p95_ms} ms".format(**rows[-1])
+            )
+    growth = rows[-1]["p50_ms"] / rows[0]["p50_ms"]
+    if given.json:
+        print(json.dumps({"rows": rows, "growth_p50": round(growth, 2)}))
+    else:
+        print(f"growth of p50 from {rows[0]['facts']} to {rows[-1]['facts']} facts: {growth:.2f}x")
+
+
+if __name__ == "__main__":
+    main()
