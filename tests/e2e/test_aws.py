@@ -160,6 +160,33 @@ def test_who_may_not_is_refused_at_the_api(stack: Stack) -> None:
     assert answers[4:] == [404, 200]
 
 
+def test_kip_is_spoken_by_two_functions_with_the_rights_there_are(stack: Stack) -> None:
+    """The reading one makes the signing key; the writing one writes, retries and purges; both follow one cursor."""
+    stack.create_space("kip")
+    token = stack.token("kip")
+
+    def say(path: str, command: str, **parameters: Any) -> dict[str, Any]:
+        body = {"command": command, "parameters": parameters}
+        response = stack.http.post(f"/v1/kip/{path}", json=body, headers={"authorization": f"Bearer {token}"})
+        assert response.status_code == 200, response.text
+        answer: dict[str, Any] = response.json()
+        assert answer["status"] == "succeeded", answer
+        return answer
+
+    find = 'FIND(?c.name) WHERE {?c CONCEPT {type: "Person"}} LIMIT 1'
+    assert say("execute_kip_readonly", find)["results"][0]["result"] == []
+    for name in ("Ada", "Łukasz 🙂"):
+        say("execute_kip", 'CREATE CONCEPT ?c {TYPE "Person" NAME :n}', n=name)
+    page = say("execute_kip_readonly", find)["results"][0]
+    rest = say("execute_kip", find + " CURSOR :c", c=page["next_cursor"])["results"][0]
+    purged = say("execute_kip", 'PURGE ?c WHERE {?c CONCEPT {name: "Ada"}} CONFIRM "PURGE"')["results"][0]
+
+    assert (page["result"], rest["result"]) == (["Ada"], ["Łukasz 🙂"])
+    assert len(purged["result"]["purged"]) == 1
+    assert "warnings" not in purged  # erased from all of history, now
+    assert say("execute_kip_readonly", find)["results"][0]["result"] == ["Łukasz 🙂"]
+
+
 def test_large_and_binary_bodies_pass_through(stack: Stack) -> None:
     """A conversation of a megabyte goes in as JSON, and CBOR goes both ways."""
     stack.create_space("large")
