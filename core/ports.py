@@ -153,7 +153,7 @@ class Objects(Protocol):
 class Queue(Protocol):
     """Hints that there is work. The truth is always a row; a lost or repeated message must do no harm."""
 
-    def send(self, group: str, body: str, *, dedupe: str, delay_s: int = 0) -> None:
+    def send(self, group: str, body: str, *, dedupe: str) -> None:
         """Hand over one message; messages of one `group` are delivered one at a time, in order."""
 
 

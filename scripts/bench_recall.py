@@ -189,17 +189,23 @@ def grow(samples: list[dict], elements: int, store: Path) -> None:
     names = [sample["conversation"]["speaker_a"] for sample in samples] + [
         sample["conversation"]["speaker_b"] for sample in samples
     ]
-    queries = [re.sub(rf"\b({'|'.join(names)})\b", r"\g<1>0", text) for text in queries][:: len(queries) // QUESTIONS]
+    queries = [re.sub(rf"\b({'|'.join(names)})\b", r"\g<1>0", text) for text in queries][
+        :: len(queries) // QUESTIONS
+    ]
     cold = [timed(opened(store), text) for text in queries[:COLD]]
     warm = [timed(world, text) for text in queries * 2][len(queries) :]
     for name, times in (("cold, first answer of a process", cold), ("warm", warm)):
         times.sort()
-        print(f"{name}: p50 {times[len(times) // 2] * 1e3:.1f} ms, p95 {times[len(times) * 95 // 100] * 1e3:.1f} ms")
+        print(
+            f"{name}: p50 {times[len(times) // 2] * 1e3:.1f} ms, p95 {times[len(times) * 95 // 100] * 1e3:.1f} ms"
+        )
 
 
 def opened(store: Path) -> World:
     """A process over the embedded store that has read nothing yet."""
-    return World(SqliteTable(store / "rows.sqlite"), DirectoryObjects(store / "objects"), seed=time.time_ns() % 10**6)
+    return World(
+        SqliteTable(store / "rows.sqlite"), DirectoryObjects(store / "objects"), seed=time.time_ns() % 10**6
+    )
 
 
 def timed(world: World, query: str) -> float:

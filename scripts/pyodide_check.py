@@ -57,8 +57,8 @@ class World:
         del high
         return low
 
-    def send(self, group: str, body: str, *, dedupe: str, delay_s: int = 0) -> None:
-        del body, dedupe, delay_s
+    def send(self, group: str, body: str, *, dedupe: str) -> None:
+        del body, dedupe
         self.sent.append(group)
 
 

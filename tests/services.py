@@ -28,7 +28,7 @@ class RecordingQueue:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str]] = []
 
-    def send(self, group: str, body: str, *, dedupe: str, delay_s: int = 0) -> None:
+    def send(self, group: str, body: str, *, dedupe: str) -> None:
         """Keep a hint."""
         self.sent.append((group, body))
 

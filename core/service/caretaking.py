@@ -13,6 +13,7 @@ import msgspec
 
 from core.errors import NoemaError
 from core.ports import Entropy, Put, Queue, Table
+from core.service.bodies import collect_bodies
 from core.service.erasure import Erasures
 from core.service.faults import reading
 from core.service.hints import UPKEEP, send_hint
@@ -69,6 +70,7 @@ class Caretaking:
         if compactions:
             self._upkeep.thin_manifests(space_id)
             self._upkeep.collect_garbage(space_id)
+            collect_bodies(self._spaces, space_id)
         return Tended(erased=erased, compactions=compactions)
 
     def round(self, limit: int = ROUND) -> list[str]:

@@ -26,12 +26,26 @@ from core.errors import NoemaError
 from core.model.elements import Json
 from core.model.ids import check_space_id
 from core.model.instants import Instant
-from core.ports import Clock, Entropy, Objects, Put, Refused, Row, Table, Unavailable, Update, When, Write
+from core.ports import (
+    Clock,
+    Entropy,
+    Objects,
+    Put,
+    Refused,
+    Row,
+    Table,
+    Unavailable,
+    Update,
+    Value,
+    When,
+    Write,
+)
 from core.protocol import http_types as wire
 from core.service.attempt import KEEP_OUTCOMES_MS, is_over
 from core.service.faults import reading
 from core.service.spaces import Spaces
 from core.service.values import Caller, Idempotency
+from core.storage.head import SWEPT
 from core.storage.layout import (
     DUE_PK,
     body_key,
@@ -78,6 +92,18 @@ class Record(msgspec.Struct, frozen=True):
     def status(self) -> str:
         """Where the conversation stands (contract §3)."""
         return str(self.row["status"])
+
+
+class _Body(msgspec.Struct, frozen=True):
+    """What was submitted as bytes, and if it is too large for a row, its object and when that was uploaded."""
+
+    raw: bytes
+    key: str | None = None
+    at: Instant = 0
+
+    def row(self) -> Row:
+        """What the conversation's row says of it."""
+        return {"body": self.raw} if self.key is None else {"body_key": self.key}
 
 
 class Conversations:
@@ -186,22 +212,18 @@ class Conversations:
         """Write the next conversation of a collection with its counter and retry key, together."""
         instance = self._spaces.head(space_id).instance
         row = {**row, "instance": instance, "nonce": self._entropy.token(12)}
-        if len(raw) > INLINE_BYTES:
-            object_key = body_key(space_id, collection, self._entropy.token(12).hex())
-            with reading():
-                self._objects.put(object_key, raw)
-            row["body_key"] = object_key
-        else:
-            row["body"] = raw
         row["body_digest"] = hashlib.sha256(raw).hexdigest()
-        unsure = False
+        body, unsure = _Body(raw), False
         for attempt in range(tries):
             try:
                 settled = self._settled(space_id, collection, asked, row["nonce"] if unsure else None)
                 if settled is not None:
                     return settled
                 counter = self._table.get(space_pk(space_id), counter_sk(collection))
-                number, writes = self._writes(space_id, collection, row, counter, asked)
+                body = self._uploaded(space_id, collection, _of(counter, instance), body)
+                number, writes = self._writes(
+                    space_id, collection, {**row, **body.row()}, counter, asked=asked, uploaded=body.at
+                )
                 self._table.transact(writes)
             except Refused:
                 pass
@@ -214,28 +236,40 @@ class Conversations:
             raise NoemaError("OutcomeUnknown", "the store did not say whether the conversation was stored")
         raise NoemaError("SerializationConflict", "other submissions of this space always came first")
 
+    def _uploaded(self, space_id: str, collection: str, counter: Row | None, body: _Body) -> _Body:
+        """The body, as an object if it is too large for the row; again if the one uploaded may have been collected."""
+        if len(body.raw) <= INLINE_BYTES or (
+            body.key is not None and body.at > _number(counter or {}, SWEPT)
+        ):
+            return body
+        at = self._clock.now()
+        key = body_key(space_id, collection, _number(counter or {}, "n") + 1, self._entropy.token(12).hex())
+        with reading():
+            self._objects.put(key, body.raw)
+        return _Body(body.raw, key, at)
+
     def _writes(
         self,
         space_id: str,
         collection: wire.Collection,
         row: Row,
         counter: Row | None,
+        *,
         asked: Idempotency | None,
+        uploaded: Instant,
     ) -> tuple[int, list[Write]]:
         pk, instance = space_pk(space_id), row["instance"]
-        if counter is not None and counter.get("instance") != instance:
-            counter = None  # of an earlier life of the space id
-            when: When | None = None
-        else:
-            when = When(absent=True) if counter is None else None
+        before, counter = counter, _of(counter, instance)
         last = 0 if counter is None else _number(counter, "n")
         number = last + 1
         writes: list[Write] = [Put(pk, conversation_sk(collection, number), row, When(absent=True))]
         if counter is None:
             fresh: Row = {"n": 1, "instance": instance, "secret": self._entropy.token(32)}
-            writes.append(Put(pk, counter_sk(collection), fresh, when))
+            other = When(absent=True) if before is None else When(equals={"instance": before["instance"]})
+            writes.append(Put(pk, counter_sk(collection), fresh, other))
         else:
-            moved = When(equals={"n": last, "instance": instance})
+            swept = {SWEPT: uploaded} if uploaded else {}
+            moved = When(equals={"n": last, "instance": instance}, below=swept)
             writes.append(Update(pk, counter_sk(collection), assign={"n": number}, when=moved))
         if collection == "formation":
             writes.append(
@@ -453,6 +487,11 @@ def _collection(name: str) -> wire.Collection:
         )
     found: wire.Collection = msgspec.convert(name, wire.Collection)
     return found
+
+
+def _of(counter: Row | None, instance: Value) -> Row | None:
+    """The counter, if it is of this life of the space and not left over from an earlier one."""
+    return counter if counter is not None and counter.get("instance") == instance else None
 
 
 def _number(row: Row, name: str) -> int:

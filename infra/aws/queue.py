@@ -21,12 +21,8 @@ class SqsQueue:
         self._clients = clients
         self._url = url
 
-    def send(self, group: str, body: str, *, dedupe: str, delay_s: int = 0) -> None:  # noqa: ARG002
-        """Hand over one message; a repeat of `dedupe` within five minutes is dropped.
-
-        `delay_s` cannot be kept: SQS FIFO delays a whole queue or nothing. The message comes at once, its worker
-        sees in the row that the time has not come, and the tick sends the next hint when it has.
-        """
+    def send(self, group: str, body: str, *, dedupe: str) -> None:
+        """Hand over one message; a repeat of `dedupe` within five minutes is dropped."""
         with translated("SendMessage"):
             self._clients.sqs.send_message(
                 QueueUrl=self._url,

@@ -37,7 +37,7 @@ class EmbeddedQueue:
         self._taken: set[str] = set()
         self._seen: dict[str, Instant] = {}  # deduplication id -> when it was sent, oldest first
 
-    def send(self, group: str, body: str, *, dedupe: str, delay_s: int = 0) -> None:
+    def send(self, group: str, body: str, *, dedupe: str) -> None:
         """Hand over one message; a repeat of `dedupe` within five minutes is dropped."""
         with self._changed:
             now = self._clock.now()
@@ -46,7 +46,7 @@ class EmbeddedQueue:
             if dedupe in self._seen:
                 return
             self._seen[dedupe] = now
-            message = Message(group, body, now + delay_s * 1000)
+            message = Message(group, body, now)
             self._waiting.setdefault(group, deque()).append(message)
             self._changed.notify()
 

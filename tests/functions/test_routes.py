@@ -41,6 +41,8 @@ CASES: dict[str, Case] = {
     "formation": Case("/v1/demo/formation", WRITE, TALK),
     "mcp": Case("/mcp/demo", ("read", "write", "*"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
     "forget": Case("/v1/demo/memory/forget", WRITE, {"entities": ["C-0"], "dry_run": True}),
+    "pin": Case("/v1/demo/memory/pin", WRITE, {"entity": "$memory"}),
+    "get_or_init_user": Case("/v1/demo/get_or_init_user", WRITE, {"user": "carol"}),
     "restart_formation": Case("/v1/demo/management/restart_formation", WRITE, {"conversation": 1}, False),
     "list_space_tokens": Case("/v1/demo/management/space_tokens", WRITE, None, False),
     "add_space_token": Case(
@@ -462,7 +464,7 @@ def test_a_lost_hint_does_not_lose_the_conversation(world: World) -> None:
     """When the queue does not answer, the submission stands, and the tick's sweep hints again."""
 
     class Dead:
-        def send(self, group: str, body: str, *, dedupe: str, delay_s: int = 0) -> None:
+        def send(self, group: str, body: str, *, dedupe: str) -> None:
             raise Unavailable("no queue")
 
     alive, world.services.queue = world.queue, Dead()

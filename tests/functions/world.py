@@ -34,7 +34,7 @@ class SentMessages:
     def __init__(self) -> None:
         self.sent: list[tuple[str, str, str]] = []
 
-    def send(self, group: str, body: str, *, dedupe: str, delay_s: int = 0) -> None:
+    def send(self, group: str, body: str, *, dedupe: str) -> None:
         self.sent.append((group, body, dedupe))
 
 

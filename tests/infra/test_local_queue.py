@@ -82,11 +82,14 @@ def test_a_repeated_message_is_dropped_for_five_minutes() -> None:
     assert later.body == "later"
 
 
-def test_a_delayed_message_waits() -> None:
-    """A delay holds a message back, and a receiver waits no longer than it was told."""
+def test_a_message_to_be_tried_again_waits() -> None:
+    """A retry's delay holds a message back, and a receiver waits no longer than it was told."""
     clock = FakeClock()
     queue = EmbeddedQueue(clock)
-    queue.send("a", "x", dedupe="1", delay_s=3)
+    queue.send("a", "x", dedupe="1")
+    first = queue.receive(0)
+    assert first is not None
+    queue.retry(first, 3)
 
     assert queue.receive(0) is None
     clock.advance(3000)

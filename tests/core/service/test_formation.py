@@ -129,7 +129,16 @@ def test_a_long_conversation_is_formed_in_parts(world: World) -> None:
     assert texts(world) == said
     assert world.spaces.head("home").ver - before == 3
     answer = world.conversations.get("home", "formation", 1).messages[1]["content"]
-    assert answer.startswith("250 messages filed as evidence")
+    assert answer == "250 messages filed as evidence, 0 claims, 0 commitments."
+
+
+def test_one_of_a_kind_is_told_in_the_singular(world: World) -> None:
+    """The answer of a run is a sentence in plain English."""
+    world.say("home", "I live in Berlin.")
+    world.drain()
+
+    answer = world.conversations.get("home", "formation", 1).messages[1]["content"]
+    assert answer == "1 message filed as evidence, 1 claim, 0 commitments."
 
 
 def test_more_than_sixteen_messages_are_all_filed(world: World) -> None:
@@ -241,6 +250,25 @@ def test_restarting_a_waiting_retry_tries_at_once(world: World, monkeypatch: pyt
 
     assert world.drain().formed == (1,)
     assert world.conversations.get("home", "formation", 1).failed_reason is None
+
+
+def test_a_restart_stands_when_its_hint_is_lost(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A queue that does not answer is no error of a restart: the row is written, and the sweep finds it."""
+    healed: list[bool] = []
+    poison(monkeypatch, "bad", healed=healed)
+    world.say("home", "bad")
+    world.drain()
+    healed.append(True)
+
+    def lost(*_: Any, **__: Any) -> None:
+        raise Unavailable("no queue")
+
+    monkeypatch.setattr(world.queue, "send", lost)
+    assert world.formation.restart("home", 1) is True
+    monkeypatch.undo()
+
+    world.clock.advance(MINUTE)
+    assert world.formation.sweep() == ["home"]
 
 
 def test_a_restart_is_refused_where_it_cannot_be(world: World) -> None:
