@@ -270,6 +270,14 @@ def test_trap_11_expect_version_at_commit(world):
     assert late.code == "VersionConflict"
     assert world.element(world.ref["alice"]).name == "first"
 
+    touched = "UPDATE :bob SET ATTRIBUTES {a: 1}"
+    guarded = (
+        "UPDATE :bob EXPECT VERSION 1 SET ATTRIBUTES {b: 1}"  # of the state it commits onto, in one step
+    )
+    world.ok(request(touched, guarded, execution={"mode": "atomic"}))
+    assert world.element(world.ref["bob"]).system.version == 2
+    assert world.refused(guarded) == "VersionConflict"
+
     only = 'UPSERT CONCEPT ?c {MATCH {type: "Person", key: "new"} EXPECT VERSION 0 SET FIELDS {name: "N"}}'
     world.ok(only)
     assert world.refused(only) == "VersionConflict"

@@ -173,6 +173,7 @@ def test_merged_ends_are_canonical() -> None:
 
     assert two.canonical(anna.id) == ann.id
     assert two.ensure_proposition(bob.id, LIKES, Ref(anna.id)) == known
+    assert two.ensure_proposition(anna.id, LIKES, Ref(bob.id)).subject == ann.id
     assert two.ensure_concept(PERSON, "anna").id == ann.id
 
 
