@@ -253,9 +253,14 @@ def _favour_speaker(spoken: Sequence[str], scores: dict[str, float]) -> None:
     if not spoken:
         return
     for element in heapq.nlargest(FAVOURED, scores, key=lambda one: (scores[one], one)):
-        at = bisect_left(spoken, sort_key(element), key=sort_key)
-        if at < len(spoken) and spoken[at] == element:
+        if is_among(spoken, element):
             scores[element] += SPEAKER
+
+
+def is_among(ids: Sequence[str], element: str) -> bool:
+    """Whether an id is among some in order of creation, of which only a few are looked at."""
+    at = bisect_left(ids, sort_key(element), key=sort_key)
+    return at < len(ids) and ids[at] == element
 
 
 def _gain(idf: float, often: float, length: float, average: float) -> float:

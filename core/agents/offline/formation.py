@@ -57,6 +57,8 @@ def form_part(draft: Draft, dialogue: Dialogue, start: int) -> Formed:
         (i, m) for i, m in enumerate(dialogue.messages[start:end], start) if text_of(m.content) or m.content
     ]
     speakers = {i: people.speaker(message) for i, message in part}
+    if dialogue.context.counterparty is not None:  # known from now on, whoever spoke (contract §4.12)
+        people.known(dialogue.context.counterparty, None)
     participants = tuple({speaker.id: speaker for speaker in speakers.values()}.values())
     writer = Writer(draft, people, participants)
     turns: list[str] = []

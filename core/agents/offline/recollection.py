@@ -23,13 +23,20 @@ from core.agents.offline.dates import When, find_dates
 from core.agents.offline.kin import Kin
 from core.agents.offline.questions import DAY, Asked, name_terms
 from core.agents.offline.rules.rule import one_spelling
-from core.agents.vocabulary import COMMITMENT, COMMITTED_TO, DETAIL, FUNCTIONAL, local_name, predicate
+from core.agents.vocabulary import (
+    COMMITMENT,
+    COMMITTED_TO,
+    DETAIL,
+    FUNCTIONAL,
+    local_name,
+    predicate,
+)
 from core.model.elements import Assertion, Concept, Evidence, Proposition
-from core.model.ids import kind_of
+from core.model.ids import kind_of, sort_key
 from core.model.instants import Instant, format_instant, parse_instant, to_datetime
 from core.model.literals import Literal, Ref, Term
 from core.search.text import words
-from core.search.turns import Ranked, Turns, Wanted, rank, session_of
+from core.search.turns import Ranked, Turns, Wanted, is_among, rank, session_of
 from core.state.indexes import assertions_key, object_key, referrers_key, state_key, subject_key, type_key
 from core.state.view import View
 
@@ -40,6 +47,8 @@ _COMMON: Final = frozenset(
 MAX_CLAIMS: Final = 6
 MAX_TURNS: Final = 20
 _MOST_DAYS: Final = 7  # a longer time is looked up by its months
+MAX_LOOKED_AT: Final = 200  # of one predicate's or word's elements, the newest
+MAX_REFERRERS: Final = 5000  # of what refers to somebody, the newest, for a question that asks for everything
 MAX_COMMITMENTS: Final = 500  # the newest, looked at for one question
 
 
@@ -106,27 +115,40 @@ def _answers(asked: Asked, line: Line, *, said: bool) -> bool:
 
 
 def _propositions(view: View, asked: Asked, person: Concept) -> Iterator[Proposition]:
-    """A person's Propositions of the predicates asked for, and of the details whose label the question has."""
+    """A person's Propositions of the predicates asked for, and of the details whose label the question has.
+
+    Each predicate is looked up by itself, and of a long list the newest are looked at, so that much being known of
+    somebody makes no question slow.
+    """
     wanted = asked.predicates.union(*(ALSO.get(name, ()) for name in asked.predicates))
-    for element in view.find(subject_key(person.id)):
-        about = view.get(element)
-        if isinstance(about, Proposition) and local_name(about.predicate_ref) in wanted:
-            yield about
+    keys = [subject_key(person.id, predicate(name)) for name in sorted(wanted)]
+    if asked.broad:  # "Who is Eve?"
+        keys += [object_key(Ref(person.id), predicate(name)) for name in sorted(RELATIONAL)]
+    keys += [subject_key(detail) for detail in _details(view, asked, person)]
+    for key in keys:
+        for element in sorted(islice(reversed(view.find(key)), MAX_LOOKED_AT), key=sort_key):
+            about = view.get(element)
+            if isinstance(about, Proposition):
+                yield about
+
+
+def _details(view: View, asked: Asked, person: Concept) -> Iterator[str]:
+    """The details of a person whose label the question has; all of them where it asks for all there is."""
     terms = set(words(one_spelling(asked.text))) - asked.names
-    for element in view.find(referrers_key(person.id)):
-        if kind_of(element) != "concept":  # most of what refers to a person is what they said
-            continue
+    referrers = view.find(referrers_key(person.id))
+    if asked.broad:
+        found = islice(reversed(referrers), MAX_REFERRERS)
+        candidates = {element for element in found if kind_of(element) == "concept"}
+    else:
+        found_by = (element for term in terms - _COMMON for element, _ in view.word(term))
+        named = {element for element in found_by if element[0] == "C"}
+        candidates = {element for element in named if is_among(referrers, element)}
+    for element in sorted(candidates, key=sort_key)[-MAX_LOOKED_AT:]:
         detail = view.get(element)
-        if isinstance(detail, Concept) and detail.schema_ref == DETAIL:
+        if isinstance(detail, Concept) and detail.schema_ref == DETAIL and detail.system.state == "active":
             label = set(words(str(detail.attributes.get("label", "")))) - _COMMON
             if asked.broad or (label and label <= terms):
-                found = (view.get(value) for value in view.find(subject_key(detail.id)))
-                yield from (about for about in found if isinstance(about, Proposition))
-    if asked.broad:  # "Who is Eve?"
-        for element in view.find(object_key(Ref(person.id))):
-            about = view.get(element)
-            if isinstance(about, Proposition) and local_name(about.predicate_ref) in RELATIONAL:
-                yield about
+                yield element
 
 
 def _lines_of(view: View, asked: Asked, about: Proposition, now: Instant) -> Iterator[Line]:
