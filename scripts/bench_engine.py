@@ -205,9 +205,10 @@ class Served:
             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
         )  # fmt: skip
         assert self.process.stdout is not None
-        port = next(
-            int(m[1]) for line in self.process.stdout if (m := re.search(r"127\.0\.0\.1:(\d+)", line))
-        )
+        found = (re.search(r"127\.0\.0\.1:(\d+)", line) for line in self.process.stdout)
+        port = next((int(match[1]) for match in found if match), None)
+        if port is None:
+            sys.exit("noema: `noema serve` did not start; run it by hand to see why")
         self.connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
     def send(self, request: bytes, *, writes: bool) -> bytes:
