@@ -150,7 +150,7 @@ REGISTRY: Final[dict[str, ErrorSpec]] = {
     }),
     # The service's own codes: things a protocol has no name for.
     **_rows("transport", {
-        "InvalidInput": (_INPUT, "Correct the named member of the body and send it again."),
+        "InvalidInput": (_INPUT, "Correct what the message names and send it again."),
         "RouteNotFound": (_INPUT, "GET /SKILL.md and GET /openapi.json list the routes."),
         "MethodNotAllowed": (_INPUT, "Use the method that /openapi.json gives for this path."),
         "PayloadTooLarge": (_INPUT, "Send it in smaller parts."),

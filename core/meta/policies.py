@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final, get_args
 
 from core.authority import allows
-from core.epistemic.case import Doubt, Reason, Status
+from core.epistemic.case import Doubt, Status
+from core.epistemic.eligibility import Reason
 from core.epistemic.policy import BASELINE, DISCOUNT, POLICIES, Policy, find_policy
 from core.epistemic.sight import EXPLANATIONS
 from core.epistemic.trust import TrustClass, TrustScope
@@ -21,6 +22,17 @@ from core.model.elements import Json, Mode
 from core.transaction.scope import Answer, Scope
 
 _NOT_SHOWN: Final = frozenset({"not_visible"})  # what may not be seen is not there, so no answer says it
+
+_UNSTATED: Final = (
+    "A rule of this policy: a claim without a confidence is weighed as if it had this one. "
+    "The claim itself states none, is shown with none, and is not taken for distrusted (KIP §13.6)."
+)
+_CLOSED_SCOPE: Final = (
+    "One subject and predicate at a time: where the schema declares the predicate open_world false and closed_world "
+    "by an evidence_class, and a claim of that subject and predicate rests on trusted Evidence of that class. "
+    "A value that nothing there speaks of is rejected, and the result names the Evidence; everywhere else absence "
+    "is insufficient."
+)
 
 
 def policy(statement: Describe, scope: Scope) -> Answer:
@@ -67,11 +79,13 @@ def _described(found: Policy) -> dict[str, Json]:
         "imported": "only where the source is trusted" if found.imported_needs_trust else "counts, held back",
         "trust_classes": list(get_args(TrustClass)),
         "explanation_levels": list(EXPLANATIONS),
+        "closed_world_scope": _CLOSED_SCOPE if found.closed_world else None,
         "time": "a claim counts where its valid_time covers the time asked about; without one it always does",
     }
     if scored:
         value["thresholds"] = {"accept": found.accept, "material": found.material}
         value["unstated_confidence"] = found.unstated
+        value["unstated_confidence_note"] = _UNSTATED
         value["trust_discount"] = DISCOUNT
     return value
 
@@ -96,8 +110,8 @@ def capability(_: Describe, scope: Scope) -> Answer:
         "uncertainty_reasons": list(get_args(Doubt)),
         "max_projections": scope.context.limits.projections,
         "max_provenance_nodes": scope.context.limits.provenance_nodes,
-        "materialized": False,
-        "closed_world": False,
+        "materialized": True,
+        "closed_world": [found.id for found in POLICIES.values() if found.closed_world],
     }
     return Answer(value=value, context=coordinates(scope))
 

@@ -19,7 +19,7 @@ def space() -> None:
 @space.command()
 @click.argument("space_id")
 @click.option("--owner", default="me", show_default=True, help="Whose space it is.")
-@click.option("--tier", type=click.IntRange(0, 15), default=2, show_default=True,
+@click.option("--tier", type=click.IntRange(0, 14), default=2, show_default=True,
               help="Size class: 10^(tier+2) concepts or conversations.")  # fmt: skip
 @service_options
 @json_option

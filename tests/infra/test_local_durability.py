@@ -42,7 +42,9 @@ def test_two_processes_killed_mid_commit_lose_nothing_they_acknowledged(tmp_path
         for writer in writers:
             writer.kill()
     for writer in writers:
-        out, _ = writer.communicate(timeout=10)
+        assert writer.stdout is not None
+        out = writer.stdout.read()  # not communicate(): it would lose what readline() has taken from the pipe
+        writer.wait(10)
         acknowledged += [int(line) for line in out.splitlines(keepends=True) if line.endswith("\n")]
 
     table = SqliteTable(tmp_path / "t.sqlite")
