@@ -11,7 +11,17 @@ from typing import Any, NamedTuple
 
 Schema = dict[str, Any]
 Tool = dict[str, Any]
-COMBINATORS = ("oneOf", "anyOf", "allOf", "not", "if", "then", "else", "dependentSchemas", "dependentRequired")
+COMBINATORS = (
+    "oneOf",
+    "anyOf",
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "dependentSchemas",
+    "dependentRequired",
+)
 REFERENCES = ("$ref", "$defs", "definitions", "$dynamicRef", "$id", "$anchor")
 
 
@@ -52,7 +62,10 @@ def at_root(*words: str) -> Callable[[Tool], list[str]]:
 def only(allowed: set[str]) -> Callable[[Tool], list[str]]:
     """Every keyword is one of these."""
     return lambda tool: [
-        f"{path} has {word}" for path, node in nodes(tool["inputSchema"]) for word in node if word not in allowed
+        f"{path} has {word}"
+        for path, node in nodes(tool["inputSchema"])
+        for word in node
+        if word not in allowed
     ]
 
 
@@ -121,7 +134,9 @@ def enums_are_texts(tool: Tool) -> list[str]:
 
 def described(most: int) -> Callable[[Tool], list[str]]:
     """The description is there and not too long."""
-    return lambda tool: [] if 1 <= len(tool.get("description") or "") <= most else ["the description's length"]
+    return lambda tool: (
+        [] if 1 <= len(tool.get("description") or "") <= most else ["the description's length"]
+    )
 
 
 def strict(schema: Schema) -> Schema:
@@ -168,7 +183,9 @@ def fits_strict(tool: Tool) -> list[str]:
         length += sum(map(len, names))
         if path.count(".") > 5:
             wrong.append(f"{path} is nested deeper than 5 levels")
-    return wrong + ["over 100 properties"] * (count > 100) + ["names over 15,000 characters"] * (length > 15_000)
+    return (
+        wrong + ["over 100 properties"] * (count > 100) + ["names over 15,000 characters"] * (length > 15_000)
+    )
 
 
 def _types(node: Schema) -> list[str]:

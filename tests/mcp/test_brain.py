@@ -92,7 +92,9 @@ def test_a_bad_conversation_is_an_invalid_parameter(mcp: Mcp, arguments: dict[st
 
 def test_a_conversation_of_a_megabyte_is_refused(mcp: Mcp) -> None:
     """Over 100,000 estimated tokens."""
-    told = invalid(mcp, "anda_brain_remember_conversation", messages=[{"role": "user", "content": "x " * 500_000}])
+    told = invalid(
+        mcp, "anda_brain_remember_conversation", messages=[{"role": "user", "content": "x " * 500_000}]
+    )
 
     assert told.data["code"] == "PayloadTooLarge"
 
@@ -126,7 +128,9 @@ def test_a_recalled_line_without_its_fence_is_known_too(mcp: Mcp) -> None:
     found = mcp.ok("anda_brain_recall_memory", query="What does Alice love?")
     line = next(m["name"] for m in found["memories"] if "tea" in m.get("name", ""))
 
-    told = remember(mcp, messages=[{"role": "tool", "content": f"{line}\nnew"}, {"role": "user", "content": line}])
+    told = remember(
+        mcp, messages=[{"role": "tool", "content": f"{line}\nnew"}, {"role": "user", "content": line}]
+    )
 
     kept = stored(mcp, told["conversation"])["messages"]
     assert "tea" not in kept[0]["content"]
@@ -254,9 +258,16 @@ def test_a_conversation_may_be_read_from_an_offset(mcp: Mcp) -> None:
 
     assert len(whole["messages"]) == 1
     assert rest["messages"] == []
-    for bad in ({}, {"conversation_id": 0}, {"conversation_id": "1"}, {"conversation_id": 1, "messages_offset": -1}):
+    for bad in (
+        {},
+        {"conversation_id": 0},
+        {"conversation_id": "1"},
+        {"conversation_id": 1, "messages_offset": -1},
+    ):
         invalid(mcp, "anda_brain_get_conversation", **bad)
-    assert invalid(mcp, "anda_brain_get_conversation", conversation_id=99).data["code"] == "NotFoundOrNotVisible"
+    assert (
+        invalid(mcp, "anda_brain_get_conversation", conversation_id=99).data["code"] == "NotFoundOrNotVisible"
+    )
 
 
 # --- KIP

@@ -132,7 +132,9 @@ def test_what_is_told_over_mcp_is_formed_and_recalled(service: Service) -> None:
             talk = {"messages": [{"role": "user", "name": "Ada", "content": "I prefer green tea."}]}
             number = (await call(client, "anda_brain_remember_conversation", talk))["conversation"]
             service.wait_formed("demo", number)
-            found = await call(client, "anda_brain_recall_memory", {"query": "What does Ada prefer to drink?"})
+            found = await call(
+                client, "anda_brain_recall_memory", {"query": "What does Ada prefer to drink?"}
+            )
         assert found["found"] is True
         assert "green tea" in found["content"]
         assert found["memories"]

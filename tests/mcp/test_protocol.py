@@ -155,7 +155,9 @@ def test_a_version_that_is_not_spoken_is_told_with_those_that_are(mcp: Mcp, vers
 # --- messages that are none
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"nonsense", b"\xff", b'{"a":NaN}', b'{"a":1,"a":2}', b"[" * 10_000])
+@pytest.mark.parametrize(
+    "body", [b"", b"{", b"nonsense", b"\xff", b'{"a":NaN}', b'{"a":1,"a":2}', b"[" * 10_000]
+)
 def test_what_is_not_json_is_a_parse_error(mcp: Mcp, body: bytes) -> None:
     """-32700 with a null id and status 400."""
     assert error_of(mcp.post(body)) == (400, -32700, None)
@@ -204,7 +206,11 @@ def test_notifications_and_responses_are_taken_without_a_word(mcp: Mcp) -> None:
 
 def test_batches_are_of_one_version_only(mcp: Mcp) -> None:
     """2025-03-26 (also where no version is named) has them; the next version took them away."""
-    batch = [PING, {"jsonrpc": "2.0", "method": "notifications/initialized"}, {**PING, "id": 2, "method": "no"}]
+    batch = [
+        PING,
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {**PING, "id": 2, "method": "no"},
+    ]
     for headers in ({}, {"mcp_protocol_version": "2025-03-26"}):
         answers = mcp.post(batch, **headers).json
         assert [each["id"] for each in answers] == [1, 2]
@@ -215,7 +221,12 @@ def test_batches_are_of_one_version_only(mcp: Mcp) -> None:
 
 def test_a_batch_has_bounds(mcp: Mcp) -> None:
     """Not empty, not over 20, no greeting in it; notifications alone are a 202; a bad entry fails alone."""
-    greeting = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-03-26"}}
+    greeting = {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "initialize",
+        "params": {"protocolVersion": "2025-03-26"},
+    }
     for batch in ([], [PING] * 21, [greeting, PING]):
         assert error_of(mcp.post(batch)) == (400, -32600, None)
     assert mcp.post([{"jsonrpc": "2.0", "method": "notifications/initialized"}]).status == 202
@@ -239,7 +250,12 @@ def test_other_methods_are_a_405(mcp: Mcp, method: str) -> None:
 def test_json_goes_in_and_out(mcp: Mcp) -> None:
     """Another Content-Type is a 400 (a page may send text and forms unasked); an Accept without JSON is a 406."""
     raw = json.dumps(PING).encode()
-    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/cbor"):
+    for kind in (
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "application/cbor",
+    ):
         assert error_of(mcp.post(raw, content_type=kind)) == (400, -32600, None)
     assert mcp.post(raw, content_type="application/json; charset=utf-8").status == 200
     for accept in ("application/json, text/event-stream", "*/*", "application/*"):
@@ -332,7 +348,18 @@ def test_the_list_is_paged() -> None:
         params = {"cursor": page["nextCursor"]}
 
     assert seen == [tool["name"] for tool in TOOLBOX.listed]
-    for cursor in ("", "x", 7, [], "dG9vbHM6MA", "dG9vbHM6OTk", "dG9vbHM6LTE", "tools:3", "é" * 9, "A" * 9999):
+    for cursor in (
+        "",
+        "x",
+        7,
+        [],
+        "dG9vbHM6MA",
+        "dG9vbHM6OTk",
+        "dG9vbHM6LTE",
+        "tools:3",
+        "é" * 9,
+        "A" * 9999,
+    ):
         with pytest.raises(RpcError) as told:
             server.answer(Message("tools/list", {"cursor": cursor}, 1), "2025-11-25")
         assert told.value.code == -32602
@@ -405,7 +432,10 @@ def test_what_is_written_bears_the_callers_name_and_channel(mcp: Mcp) -> None:
     """The conversation's row says who submitted it, and that it came by MCP."""
     seen = []
     submit = mcp.world.services.conversations.submit
-    mcp.world.services.conversations.submit = lambda caller, *a, **k: (seen.append(caller), submit(caller, *a, **k))[1]
+    mcp.world.services.conversations.submit = lambda caller, *a, **k: (
+        seen.append(caller),
+        submit(caller, *a, **k),
+    )[1]
 
     mcp.ok("anda_brain_remember_conversation", messages=[{"role": "user", "content": "I live in Porto."}])
 

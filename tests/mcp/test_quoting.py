@@ -54,7 +54,8 @@ def test_any_text_stays_inside_its_fence(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["שלום עולם", "می\u200cخواهم", "👩‍👩‍👧 ❤️", "中文，日本語、한국어", "naïve café", "a\tb", "ﬁne Ⅷ ½"]
+    "text",
+    ["שלום עולם", "می\u200cخواهم", "👩‍👩‍👧 ❤️", "中文，日本語、한국어", "naïve café", "a\tb", "ﬁne Ⅷ ½"],
 )
 def test_what_is_seen_stays_as_it_is(text: str) -> None:
     """Scripts, emoji and what joins them are text, not tricks."""

@@ -28,7 +28,10 @@ def test_no_provider_refuses_a_schema(rule: Rule) -> None:
 
 BAD: dict[str, tuple[str, Any]] = {
     "root combinator": ("claude", {"type": "object", "properties": {}, "anyOf": [{"required": ["a"]}]}),
-    "reference": ("moonshot", {"type": "object", "properties": {"a": {"type": "object", "$ref": "#/$defs/a"}}}),
+    "reference": (
+        "moonshot",
+        {"type": "object", "properties": {"a": {"type": "object", "$ref": "#/$defs/a"}}},
+    ),
     "list of types": ("moonshot", {"type": "object", "properties": {"a": {"type": ["string", "null"]}}}),
     "no type": ("moonshot", {"type": "object", "properties": {"a": {"description": "x"}}}),
     "array of anything": ("gemini", {"type": "object", "properties": {"a": {"type": "array"}}}),
@@ -90,7 +93,13 @@ def test_a_model_can_choose_by_the_words(tool: Tool) -> None:
 
 def test_hints_say_what_a_tool_does() -> None:
     """What reads is read-only and may be repeated; nothing destroys, nothing reaches the open world."""
-    writes = {"anda_brain_remember_conversation", "memory_add", "memory_alias", "checkpoint_save", "memory_reflect"}
+    writes = {
+        "anda_brain_remember_conversation",
+        "memory_add",
+        "memory_alias",
+        "checkpoint_save",
+        "memory_reflect",
+    }
     for tool in LISTED:
         hints = tool["annotations"]
         reads = tool["name"] not in writes
@@ -199,7 +208,10 @@ def test_graymatters_union() -> None:
     assert (set(found["required"]), set(found["properties"])) == (
         {"id", "created_at"}, {"id", "created_at", "state", "message_count"},
     )  # fmt: skip
-    assert (set(missing["required"]), missing["properties"]["found"]["enum"]) == ({"found", "agent_id"}, [False])
+    assert (set(missing["required"]), missing["properties"]["found"]["enum"]) == (
+        {"found", "agent_id"},
+        [False],
+    )
     assert found["additionalProperties"] is missing["additionalProperties"] is False
 
 

@@ -34,7 +34,9 @@ def test_each_request_is_a_line_and_its_answer_another() -> None:
     note = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
     two = b'{"jsonrpc":"2.0","id":"two","method":"tools/list"}'
 
-    told = spoken(here(), PING, b"", note, b"nonsense", b"[]", two, b'  {"jsonrpc":"2.0","id":3,"method":"x"} \r')
+    told = spoken(
+        here(), PING, b"", note, b"nonsense", b"[]", two, b'  {"jsonrpc":"2.0","id":3,"method":"x"} \r'
+    )
 
     assert [(each["id"], each.get("error", {}).get("code")) for each in told] == [
         (1, None), (None, -32700), (None, -32600), ("two", None), (3, -32601),

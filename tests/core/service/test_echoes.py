@@ -19,9 +19,7 @@ def _echoes() -> Echoes:
     "again",
     [TEXT, "> Ada prefers green tea", "  1. ada   PREFERS\ngreen tea.", "- “Ada prefers green tea”", "[3] Ada prefers green tea"],
 )  # fmt: skip
-def test_a_text_is_known_in_the_clothes_that_lists_and_quotations_give_it(
-    echoes: Echoes, again: str
-) -> None:
+def test_a_text_is_known_in_the_clothes_that_lists_and_quotations_give_it(echoes: Echoes, again: str) -> None:
     """Layout, case, numbering and quotation marks do not make another text of it."""
     echoes.served("demo", [TEXT])
 
