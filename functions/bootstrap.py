@@ -30,10 +30,12 @@ if TYPE_CHECKING:
     from core.service.formation import Formation
     from core.service.kip import Kip
     from core.service.leases import Leases
+    from core.service.pins import Pins
     from core.service.recall import Recall
     from core.service.spaces import Spaces
     from core.service.tokens import SpaceTokens
     from core.service.upkeep import Upkeep
+    from core.service.users import Users
 
 
 class Adapters(msgspec.Struct, frozen=True):
@@ -176,6 +178,20 @@ class Services:
             leases=self.leases,
             conversations=self.conversations,
         )
+
+    @cached_property
+    def users(self) -> Users:
+        """Persons by the callers' keys."""
+        from core.service.users import Users
+
+        return Users(self.clock, self.commits)
+
+    @cached_property
+    def pins(self) -> Pins:
+        """What forgetting leaves alone."""
+        from core.service.pins import Pins
+
+        return Pins(self.clock, self.commits)
 
     @cached_property
     def recall(self) -> Recall:

@@ -50,6 +50,8 @@ class Endpoint(msgspec.Struct, frozen=True):
 
 _V1: Final = "/v1/{space}"
 _MANAGE: Final = f"{_V1}/management"
+_FACTS: Final = f"{_V1}/facts"
+_GRAY: Final = f"{_V1}/graymatter"
 
 ENDPOINTS: Final[dict[str, Endpoint]] = {
     "service_info": Endpoint("GET", "/info", "reads"),
@@ -69,6 +71,8 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "formation": Endpoint("POST", f"{_V1}/formation", "writes"),
     "execute_kip": Endpoint("POST", f"{_V1}/execute_kip", "writes"),
     "forget": Endpoint("POST", f"{_V1}/memory/forget", "writes"),
+    "pin": Endpoint("POST", f"{_V1}/memory/pin", "writes"),
+    "get_or_init_user": Endpoint("POST", f"{_V1}/get_or_init_user", "writes"),
     "restart_formation": Endpoint("PATCH", f"{_MANAGE}/restart_formation", "management"),
     "list_space_tokens": Endpoint("GET", f"{_MANAGE}/space_tokens", "management"),
     "add_space_token": Endpoint("POST", f"{_MANAGE}/add_space_token", "management"),
@@ -78,12 +82,38 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "update_space_tier": Endpoint("POST", "/admin/{space}/update_space_tier", "management"),
     "delete_space": Endpoint("POST", "/admin/{space}/delete_space", "management"),
     "mcp": Endpoint("POST", "/mcp/{space}", "mcp"),
+    "facts_recall": Endpoint("POST", f"{_FACTS}/recall", "reads"),
+    "facts_recall_batch": Endpoint("POST", f"{_FACTS}/recall_batch", "reads"),
+    "list_facts": Endpoint("GET", _FACTS, "reads"),
+    "facts_stats": Endpoint("GET", f"{_FACTS}/stats", "reads"),
+    "facts_agents": Endpoint("GET", f"{_FACTS}/agents", "reads"),
+    "list_checkpoints": Endpoint("GET", f"{_FACTS}/checkpoints", "reads"),
+    "export_facts": Endpoint("GET", f"{_FACTS}/export", "reads"),
+    "get_fact": Endpoint("GET", f"{_FACTS}/{{id}}", "reads"),  # behind the fixed names it could be taken for
+    "remember_fact": Endpoint("POST", _FACTS, "writes"),
+    "extract_facts": Endpoint("POST", f"{_FACTS}/extract", "writes"),
+    "revise_fact": Endpoint("POST", f"{_FACTS}/revise", "writes"),
+    "forget_fact": Endpoint("POST", f"{_FACTS}/forget", "writes"),
+    "pin_fact": Endpoint("POST", f"{_FACTS}/pin", "writes"),
+    "unpin_fact": Endpoint("POST", f"{_FACTS}/unpin", "writes"),
+    "link_facts": Endpoint("POST", f"{_FACTS}/link", "writes"),
+    "add_alias": Endpoint("POST", f"{_FACTS}/alias", "writes"),
+    "consolidate_facts": Endpoint("POST", f"{_FACTS}/consolidate", "writes"),
+    "save_checkpoint": Endpoint("POST", f"{_FACTS}/checkpoints", "writes"),
+    "import_facts": Endpoint("POST", f"{_FACTS}/import", "writes"),
+    "delete_fact": Endpoint("DELETE", f"{_FACTS}/{{id}}", "writes"),
+    "tune_facts": Endpoint("PATCH", f"{_MANAGE}/facts", "management"),
+    "graymatter_recall": Endpoint("GET", f"{_GRAY}/recall", "reads"),
+    "graymatter_facts": Endpoint("GET", f"{_GRAY}/facts", "reads"),
+    "graymatter_healthz": Endpoint("GET", f"{_GRAY}/healthz", "reads"),
+    "graymatter_remember": Endpoint("POST", f"{_GRAY}/remember", "writes"),
+    "graymatter_consolidate": Endpoint("POST", f"{_GRAY}/consolidate", "writes"),
+    "graymatter_forget": Endpoint("DELETE", f"{_GRAY}/forget", "writes"),
+    "graymatter_delete": Endpoint("DELETE", f"{_GRAY}/forget/{{id}}", "writes"),
     # Not there yet.
     "touch_icon": Endpoint("GET", "/apple-touch-icon.webp", None),
     "maintenance": Endpoint("POST", f"{_V1}/maintenance", None),
-    "pin": Endpoint("POST", f"{_V1}/memory/pin", None),
     "memory_status": Endpoint("GET", f"{_V1}/memory_status", None),
-    "get_or_init_user": Endpoint("POST", f"{_V1}/get_or_init_user", None),
     "shadow_eval": Endpoint("POST", f"{_MANAGE}/shadow_eval", None),
     "get_space_byok": Endpoint("GET", f"{_MANAGE}/space_byok", None),
     "update_space_byok": Endpoint("PATCH", f"{_MANAGE}/space_byok", None),
@@ -99,6 +129,11 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
 
 FALLBACK: Final[Function] = "reads"
 """The function that answers what no endpoint matches: 404, 405, 501 and preflights."""
+
+
+def is_graymatter(path: str) -> bool:
+    """Whether a path is one of GrayMatter's own, whose errors have its shape."""
+    return path.startswith("/v1/") and path.split("/")[3:4] == ["graymatter"]
 
 
 def find(method: str, path: str) -> tuple[str, dict[str, str]]:

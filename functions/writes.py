@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any, Final
 
 from core.protocol.http_types import AgentOutput, ForgetInput, ForgetReport, FormationInput
+from core.protocol.memory_types import PinInput, PinOutput, UserInput
 from core.protocol.request import Request
 from core.protocol.response import Response
-from functions import kip
+from functions import facts, graymatter, kip
 from functions.bootstrap import Services, services
 from functions.intake import submit
 from functions.routing import Call, Route, Routes, respond
@@ -23,6 +24,8 @@ def _forget(found: Services, call: Call) -> ForgetReport:
 
 
 ROUTES: Final[Routes] = {
+    **facts.WRITES,
+    **graymatter.WRITES,
     "formation": Route(
         admit="write",
         summary="Remember a conversation. Answers at once; forming goes on in the background.",
@@ -48,6 +51,22 @@ ROUTES: Final[Routes] = {
         call=_forget,
         body=ForgetInput,
         response=ForgetReport,
+    ),
+    "pin": Route(
+        admit="write",
+        summary="Keep an element out of forgetting, or let it fade again.",
+        call=lambda found, call: found.pins.pin(call.caller, call.space, call.body, call.deadline),
+        body=PinInput,
+        response=PinOutput,
+    ),
+    "get_or_init_user": Route(
+        admit="write",
+        summary="The person a key of yours stands for, made if there is none.",
+        call=lambda found, call: found.users.get_or_init_user(
+            call.caller, call.space, call.body, call.deadline
+        ),
+        body=UserInput,
+        response=dict[str, Any],
     ),
 }
 

@@ -79,6 +79,8 @@ ASKED: list[tuple[str, str, Any]] = [
     ("execute_kip", "/v1/demo/execute_kip", 'CREATE CONCEPT ?c {TYPE "Person"}'),
     ("mcp", "/mcp/demo", {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
     ("forget", "/v1/demo/memory/forget", {"entities": ["C-1"], "dry_run": True}),
+    ("get_or_init_user", "/v1/demo/get_or_init_user", {"user": "carol"}),
+    ("pin", "/v1/demo/memory/pin", None),
     (
         "add_space_token",
         "/v1/demo/management/add_space_token",
@@ -100,7 +102,9 @@ def test_every_answer_fits_its_schema() -> None:
         name for name in served() if name not in {"skill", "openapi", "favicon"}
     }
     world = World().make_space()
-    for name, path, body in ASKED:
+    person = ""
+    for name, path, asked in ASKED:
+        body = {"entity": person} if name == "pin" else asked
         token = world.admin_token() if path.startswith("/admin") else world.token()
         refused = world.ask(ENDPOINTS[name].method, path, body)
         if refused.status != 200:
@@ -110,3 +114,5 @@ def test_every_answer_fits_its_schema() -> None:
 
         assert answer.status == 200, (name, answer.body)
         Draft202012Validator(schema_of(name, 200)).validate(answer.json)
+        if name == "get_or_init_user":
+            person = answer.result["id"]

@@ -7,6 +7,8 @@ import msgspec
 import pytest
 
 from core.ports import Unavailable
+from core.protocol.memory_types import UserInput
+from core.service.values import Caller
 from functions import catalog
 from functions.endpoints import ENDPOINTS
 from functions.worker import work
@@ -26,6 +28,8 @@ class Case(msgspec.Struct):
 
 
 READ, WRITE = ("read", "*"), ("write", "*")
+PINNED = {"entity": "C-of-someone"}  # stands for the id of a person of the space
+SOMEONE = Caller("alice", "rest", "*")
 CASES: dict[str, Case] = {
     "space_info": Case("/v1/demo/info", READ),
     "space_status": Case("/v1/demo/status", READ),
@@ -41,7 +45,7 @@ CASES: dict[str, Case] = {
     "formation": Case("/v1/demo/formation", WRITE, TALK),
     "mcp": Case("/mcp/demo", ("read", "write", "*"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
     "forget": Case("/v1/demo/memory/forget", WRITE, {"entities": ["C-0"], "dry_run": True}),
-    "pin": Case("/v1/demo/memory/pin", WRITE, {"entity": "$memory"}),
+    "pin": Case("/v1/demo/memory/pin", WRITE, PINNED),
     "get_or_init_user": Case("/v1/demo/get_or_init_user", WRITE, {"user": "carol"}),
     "restart_formation": Case("/v1/demo/management/restart_formation", WRITE, {"conversation": 1}, False),
     "list_space_tokens": Case("/v1/demo/management/space_tokens", WRITE, None, False),
@@ -71,7 +75,13 @@ def world() -> World:
 
 
 def ask(world: World, name: str, case: Case, token: str | None) -> Any:
-    return world.ask(ENDPOINTS[name].method, case.path, case.body, token=token)
+    body = case.body
+    if body == PINNED:
+        person = world.services.users.get_or_init_user(
+            SOMEONE, "demo", UserInput(user="someone"), world.clock.now() + 1000
+        )
+        body = {"entity": person["id"]}
+    return world.ask(ENDPOINTS[name].method, case.path, body, token=token)
 
 
 def test_every_route_is_tested() -> None:
