@@ -11,7 +11,7 @@ from core.search.text import words
 
 _GROUPS: Final = """
 begin began begun start; become became; break broke broken; bring brought; build built; buy bought purchase; catch caught;
-choose chose chosen; come came; cut; do did done; draw drew drawn; drink drank drunk; drive drove driven; eat ate eaten;
+choose chose chosen decide pick select; come came; cut; do did done; draw drew drawn; drink drank drunk; drive drove driven; eat ate eaten;
 fall fell fallen; feel felt; fight fought; find found; fly flew flown; forget forgot forgotten; forgive forgave; get got gotten;
 give gave given; go went gone; grow grew grown; hear heard; hide hid hidden; hold held; keep kept; know knew known; lead led;
 leave left; lend lent; lose lost; make made; mean meant; meet met; pay paid; ride rode ridden; ring rang rung; run ran;

@@ -90,7 +90,7 @@ def _text(claims: list[Line], said: list[Line]) -> str:
 def _uncertainty(asked: Asked, claims: list[Line], said: list[Line]) -> float:
     """0 sure to 1 guessing: by the claims' confidence, doubled doubt where they disagree; else by coverage.
 
-    A list of likings that says nothing of what else the question names is half a guess.
+    A list of likings that says nothing of what else the question names is half a guess, and so is a fact for a reason.
     """
     current = [line for line in claims if line.current or line.kind == "commitment"]
     if current:
@@ -105,6 +105,6 @@ def _uncertainty(asked: Asked, claims: list[Line], said: list[Line]) -> float:
         held = {term for line in current for term in words(one_spelling(line.text))}
         listed = all(line.kind in LISTED for line in current)
         beside = listed and bool(asked.rest) and not asked.rest & held
-        return 0.5 if contested or beside else max(0.05, doubt)
+        return 0.5 if contested or beside or asked.reason else max(0.05, doubt)
     best = max((line.sure for line in said), default=0.0)
     return max(0.3, 1 - 0.7 * best)

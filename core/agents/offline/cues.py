@@ -49,7 +49,7 @@ CUES: Final[dict[str, Cue]] = {
     "dislikes": _cue(r"dislikes?|hates?|not like|n't like|avoids?|detests?|loathes?|cannot stand|can't [\w ]{0,30}?stand", "{s} dislikes {o}", "{s} does not dislike {o}", "{s} disliked {o}"),
     "prefers": _cue(rf"{_TASTE}|rather", "{s} prefers {o}", "{s} does not prefer {o}", "{s} preferred {o}"),
     "speaks": _cue(r"speaks?|languages?|fluent", "{s} speaks {o}", "{s} does not speak {o}", "{s} spoke {o}"),
-    "has_partner": _cue(r"wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|married to|dating", "{o} is {s}'s partner", "{o} is not {s}'s partner", "{o} was {s}'s partner"),
+    "has_partner": _cue(r"wife|husband|partner|spouse|girlfriend|boyfriend|fianc[eé]e?|married|engaged|dating", "{o} is {s}'s partner", "{o} is not {s}'s partner", "{o} was {s}'s partner"),
     "has_child": _cue(r"child|children|kids?|sons?|daughters?", "{o} is {s}'s child", "{o} is not {s}'s child", "{o} was {s}'s child"),
     "has_parent": _cue(r"mother|father|parents?|mom|mum|dad", "{o} is {s}'s parent", "{o} is not {s}'s parent", "{o} was {s}'s parent"),
     "has_sibling": _cue(r"sisters?|brothers?|siblings?", "{o} is {s}'s sibling", "{o} is not {s}'s sibling", "{o} was {s}'s sibling"),

@@ -30,11 +30,12 @@ _IDLE: Final = frozenset(
     words(
         "tell know anything everything something remember about summary happened currently nowadays today days right still"
         " thing stuff person people say said mention give show list please activity hobby interest pastime"
+        " open outstanding pending"
     )
 )
 # Words that so many questions share that having them answers none.
 _WEAK: Final = frozenset(
-    words("favourite favorite kind type sort thing many much often name get go going come")
+    words("favourite favorite kind type sort thing many much often name get got go going went gone come came")
 )
 # Where a question names whom it is about: behind the verb that asks, before a possessive, behind "about".
 _AUXILIARY: Final = r"do|does|did|is|are|was|were|has|have|had|will|would|can|could|should|must|might"
@@ -69,6 +70,11 @@ _NO_SUBJECT: Final = (
     )
 )
 _YES_NO: Final = re.compile(rf"\W*(?:(?:and|so|but|hey),? )?(?:{_AUXILIARY})\b", re.IGNORECASE)
+_WHEN: Final = re.compile(r"\W*(?:and |so |but )?(?:when|since when|how long)\b", re.IGNORECASE)
+_WHY: Final = re.compile(r"\W*(?:and |so |but )?(?:why|how come|for what reason)\b", re.IGNORECASE)
+_ME: Final = re.compile(
+    r"(?<!tell )(?<!give )(?<!show )(?<!remind )\b(?:i|my|me|mine)\b(?! wonder)", re.IGNORECASE
+)
 _YEAR: Final = re.compile(r"\b(?:19|20)\d\d\b")
 _MONTH: Final = re.compile(rf"\b(?:{'|'.join(MONTHS)})\b", re.IGNORECASE)
 
@@ -81,7 +87,8 @@ class Asked(msgspec.Struct, frozen=True):
     answer nothing. past: it asks for what was. broad: it asks for all there is.
     strangers: terms that name somebody whom nobody here is known by. kin: whose relatives it is about.
     kind: the kind of thing it wants ("drink"). rest: terms that neither name anybody nor ask for a predicate.
-    closed: it can be answered with yes or no.
+    closed: it can be answered with yes or no. dating: it asks when. reason: it asks why. lost: it asks about who
+    asks, and nobody knows who that is.
     """
 
     text: str
@@ -102,6 +109,9 @@ class Asked(msgspec.Struct, frozen=True):
     kind: str | None = None
     rest: frozenset[str] = frozenset()
     closed: bool = False
+    dating: bool = False
+    reason: bool = False
+    lost: bool = False
 
 
 def read_asked(view: View, question: Question, now: Instant) -> Asked:
@@ -148,6 +158,9 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
         kind=kind,
         rest=_rest(text, () if broad else predicates) - names - strangers - ({kind} & KINDS.keys()),
         closed=_YES_NO.match(text) is not None,
+        dating=_WHEN.match(text) is not None,
+        reason=_WHY.match(text) is not None,
+        lost=asker is None and _ME.search(text) is not None,
     )
 
 

@@ -83,7 +83,7 @@ def recall_claims(view: View, asked: Asked, now: Instant) -> list[Line]:
     for person in asked.focus:
         for about in _propositions(view, asked, person):
             said = bool(set(words(_words(view, about.object))) & (set(asked.terms) - asked.names))
-            found += [(line, said) for line in _lines_of(view, asked, about, now)]
+            found += [(line, said) for line in _lines_of(view, asked, about, now, said=said)]
     # "Does she like sushi?" wants sushi, where there is any; and what is only related must be named to count.
     named = {line.kind for line, said in found if said and predicate(line.kind) not in FUNCTIONAL}
     related = {other for kind in named for other in ALSO.get(kind, ())}
@@ -93,7 +93,9 @@ def recall_claims(view: View, asked: Asked, now: Instant) -> list[Line]:
         if (said or (line.kind in asked.predicates | {"value"} and line.kind not in named | related))
         and _answers(asked, line, said=said)
     ]
-    lines.sort(key=lambda line: (not line.current, -line.sure, -line.at))
+    # "When did she move to Lisbon?" is answered by Lisbon, though she lives elsewhere now.
+    first = {line.entity for line, said in found if said} if asked.dating else set()
+    lines.sort(key=lambda line: (line.entity not in first, not line.current, -line.sure, -line.at))
     unique = {(line.text, line.speaker): line for line in reversed(lines)}
     return [line for line in lines if unique[line.text, line.speaker] is line][:MAX_CLAIMS]
 
@@ -151,7 +153,8 @@ def _details(view: View, asked: Asked, person: Concept) -> Iterator[str]:
                 yield element
 
 
-def _lines_of(view: View, asked: Asked, about: Proposition, now: Instant) -> Iterator[Line]:
+def _lines_of(view: View, asked: Asked, about: Proposition, now: Instant, *, said: bool) -> Iterator[Line]:
+    """The claims of a Proposition that are asked for: what holds, and what has ended if the past or its value is named."""
     for element in view.find(assertions_key(about.id)):
         claim = view.get(element)
         if not isinstance(claim, Assertion) or claim.system.state != "active" or claim.status == "retracted":
@@ -163,7 +166,7 @@ def _lines_of(view: View, asked: Asked, about: Proposition, now: Instant) -> Ite
             first, last = _held(view, claim)
             if first > asked.when.end or last <= asked.when.start:
                 continue
-        elif not current and not asked.past and claim.stance == "support" and claim.status != "active":
+        elif not (current or asked.past or said) and claim.stance == "support" and claim.status != "active":
             continue
         yield _line(view, asked, about, claim, current=current)
 
@@ -188,6 +191,7 @@ def _line(view: View, asked: Asked, about: Proposition, claim: Assertion, *, cur
     text = form.format(s=subject, o=_words(view, about.object).replace(f"{subject}'s ", "their "))
     first, last = claim.valid_time.start, _held(view, claim)[1]
     if not current and last < 2**53:
+        text += f" from {day(first)}" if first is not None and first < last else ""
         text += f" until {day(last)}"
     elif first is not None:
         text += f" since {day(first)}"
@@ -340,7 +344,10 @@ def bears(view: View, asked: Asked, turns: Turns, turn: str) -> bool:
     evidence = view.get(turn)
     at = evidence.observed_at if isinstance(evidence, Evidence) else None
     on_day = asked.day is not None and at is not None and asked.day.covers(at)
-    telling = {one for term in set(asked.terms) - asked.light for one in (term, *ALIKE.get(term, ()))}
+    own = set(asked.terms) - asked.light
+    if asked.kin is not None:  # that somebody has a sister does not say what she likes
+        own = own - asked.kin.terms or own
+    telling = {one for term in own for one in (term, *ALIKE.get(term, ()))}
     concerned = _concerned(view, asked, turns, turn)
     return any((on_day or telling & breath) and concerned(breath) for breath in breaths)
 
@@ -397,7 +404,7 @@ def turn_line(view: View, asked: Asked, turn: Ranked) -> Line | None:
         return None
     speaker = next((view.get(source) for source in evidence.source), None)
     # Somebody else's word on whom the question is about, or on somebody unknown, is worth half.
-    direct = not (asked.strangers or asked.kin or asked.named) or bool(
+    direct = not (asked.strangers or asked.kin or asked.named or asked.lost) or bool(
         set(evidence.source) & {person.id for person in asked.focus}
     )
     return Line(
