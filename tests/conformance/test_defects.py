@@ -187,6 +187,13 @@ def test_inline_matchers_and_nested_tuples(world):
     world.ok('UPDATE :bob SET ATTRIBUTES {home: {city: "Bern", zip: 3000}}')
     nested = 'FIND(?p.key) WHERE {?p CONCEPT {type: "Person"} FILTER(?p.attributes.home.city == "Bern")}'
     assert world.rows(nested) == ["bob"]
+    assert world.rows("FIND(?p.key, ?c) WHERE {?p CONCEPT {attributes: {home: {city: ?c}}}}") == [
+        ["bob", "Bern"]
+    ]
+    among = 'FIND(?a.mode) WHERE {?a ASSERTION {evidence: [{evidence_class: "message"}]}}'
+    assert world.rows(among) == ["stated"]
+    step = "FIND(?o) WHERE {(:alice, ?r{1,2}, ?o)}"  # a variable is no step of a path, and says so
+    assert world.refused(step) == "UnsupportedCapability"
 
 
 def test_provenance_is_traversed_to_its_roots(world):
