@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
@@ -15,7 +16,9 @@ import click
 import httpx
 import msgspec
 
+from functions.cli.init import config_path, read
 from functions.cli.terminal import Failure, json_option, now_s, service_options
+from functions.cli.wiring import AGENTS, Agent, ByHand, Scope, has_block
 from functions.settings import Settings, SettingsError, is_loopback, load
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -144,6 +147,44 @@ def _model() -> Iterator[Finding]:
     )
 
 
+def _agents() -> Iterator[Finding]:
+    """Which coding agents know of the memory, here and in the user's home."""
+    wired = 0
+    places: tuple[tuple[Scope, Path], ...] = (("project", Path.cwd()), ("user", Path.home()))
+    for scope, root in places:
+        for agent in AGENTS.values():
+            finding = _agent(agent, root, scope)
+            if finding is not None:
+                wired += 1
+                yield finding
+    if not wired:
+        yield Finding("agents", "ok", "no coding agent is wired", "To use the memory from one: `noema init`.")
+
+
+def _agent(agent: Agent, root: Path, scope: Scope) -> Finding | None:
+    """What is to be said of one agent's wiring; None if it has none."""
+    path = config_path(agent, root, scope)
+    try:
+        entry = agent.read(read(path) or "")
+        rules = agent.rules[scope]
+        told = rules is None or has_block(read(root / rules) or "")
+    except ByHand as problem:
+        return Finding("agents", "warn", f"{agent.title}: {path}: {problem}", "Look at it yourself.")
+    if entry is None:
+        return None
+    given = entry.get("command")
+    command = given[0] if isinstance(given, list) and given else given
+    if isinstance(command, str) and shutil.which(command) is None:
+        return Finding(
+            "agents", "fail", f"{agent.title}: there is no {command}", "`noema init --force` names it anew."
+        )
+    if not told:
+        return Finding(
+            "agents", "warn", f"{agent.title}: {root / str(rules)} has no block", "Run `noema init` again."
+        )
+    return Finding("agents", "ok", f"{agent.title}: {path}")
+
+
 def _service(url: str, token: str | None) -> Iterator[Finding]:
     try:
         response = httpx.get(f"{url.rstrip('/')}/info", timeout=5, trust_env=False)
@@ -172,4 +213,11 @@ def _clock(date: str | None) -> Finding:
     return Finding("clock", "ok", f"{abs(skew)} s apart from the service")
 
 
-_CHECKS: Final[tuple[Callable[[], Iterator[Finding]], ...]] = (_python, _packages, _keys, _store, _model)
+_CHECKS: Final[tuple[Callable[[], Iterator[Finding]], ...]] = (
+    _python,
+    _packages,
+    _keys,
+    _store,
+    _model,
+    _agents,
+)

@@ -22,6 +22,8 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "import": ("functions.cli.importing", "import_file", "Import a conversation file; can be resumed."),
     "keygen": ("functions.cli.keys", "keygen", "Make a signing key."),
     "token": ("functions.cli.keys", "token", "Mint an access token (a CWT)."),
+    "mcp": ("functions.cli.mcp", "mcp", "Serve one space to an MCP client, over stdin and stdout."),
+    "init": ("functions.cli.init", "init", "Wire the memory into coding agents on this machine."),
     "doctor": ("functions.cli.doctor", "doctor", "Check this installation and say what to do."),
     "kip": ("functions.cli.kip", "kip", "Run KIP 2.0 commands; tools for the language."),
 }

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from core.errors import NoemaError
 from functions.mcp import brain
 from functions.mcp.paging import BUDGET, estimate_tokens
 from functions.mcp.quoting import MARK
@@ -54,7 +55,7 @@ def test_a_conversation_is_taken_in_formed_and_recalled(mcp: Mcp) -> None:
 
 
 def test_what_is_not_there_is_not_made_up(mcp: Mcp) -> None:
-    """found is false, and the text says not to guess."""
+    """Found is false, and the text says not to guess."""
     result = mcp.call("anda_brain_recall_memory", query="What is Zaphod's shoe size?")
 
     assert result["structuredContent"]["found"] is False
@@ -250,7 +251,7 @@ def test_a_conversation_is_read_whole_behind_cursors(mcp: Mcp) -> None:
 
 
 def test_a_conversation_may_be_read_from_an_offset(mcp: Mcp) -> None:
-    """delta leaves out what the caller has."""
+    """Delta leaves out what the caller has."""
     remember(mcp)
 
     whole = mcp.ok("anda_brain_get_conversation", conversation_id=1)
@@ -337,8 +338,6 @@ def test_a_long_kip_answer_comes_in_pieces(mcp: Mcp) -> None:
 
 def test_a_store_that_does_not_answer_is_an_internal_error(mcp: Mcp) -> None:
     """With the code and when to try again in data: a fault, not a mistake of the caller."""
-    from core.errors import NoemaError
-
     def down(space: str) -> None:
         raise NoemaError("ServiceUnavailable", "the store did not answer in time", retry_after_ms=1000)
 

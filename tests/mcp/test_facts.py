@@ -8,6 +8,7 @@ import pytest
 from core.errors import NoemaError
 from functions.mcp.paging import BUDGET, CUT, estimate_tokens
 from functions.mcp.quoting import MARK
+from tests.functions.world import World
 from tests.mcp.world import Mcp, client, text_of
 
 A = "agent"
@@ -32,7 +33,7 @@ def found(mcp: Mcp, query: str = "anything", agent: str = A, **more: Any) -> lis
 
 
 def test_an_empty_namespace_has_no_memories(mcp: Mcp) -> None:
-    """count 0, facts an empty list, and a notice in the text."""
+    """Count 0, facts an empty list, and a notice in the text."""
     result = mcp.call("memory_search", agent_id=A, query="tea")
 
     assert result["structuredContent"] == {"agent_id": A, "query": "tea", "count": 0, "facts": []}
@@ -69,7 +70,7 @@ def test_receipts_say_why(mcp: Mcp) -> None:
 
 
 def test_confidence_is_told_where_it_was_asked_for(mcp: Mcp) -> None:
-    """retrieval appears with any explicit option, also 0 and also on an empty result; ranking in receipts with it."""
+    """Retrieval appears with any explicit option, also 0 and also on an empty result; ranking in receipts with it."""
     add(mcp, "The user drinks green tea.", confidence="verified")
     add(mcp, "The user drinks tea at noon.", confidence="unverified")
 
@@ -89,7 +90,7 @@ def test_confidence_is_told_where_it_was_asked_for(mcp: Mcp) -> None:
 
 
 def test_a_batch_merges_and_tells_each_query(mcp: Mcp) -> None:
-    """count is the number of different facts; per_query is in the order of the queries."""
+    """Count is the number of different facts; per_query is in the order of the queries."""
     add(mcp, "The user drinks green tea.", "Deploys run on Fridays.")
 
     told = mcp.ok("memory_search_batch", agent_id=A, queries=["tea", "deploys"], top_k=1)
@@ -410,7 +411,7 @@ def test_a_checkpoint_that_is_not_there(mcp: Mcp) -> None:
 
 
 def test_a_recalled_fact_sent_back_is_not_a_new_fact(mcp: Mcp) -> None:
-    """stored is false and says why, as it came and in the clothes of a list; the fact is there once."""
+    """Stored is false and says why, as it came and in the clothes of a list; the fact is there once."""
     text = "The user drinks green tea."
     add(mcp, text)
     found(mcp, "tea")
@@ -544,8 +545,6 @@ def test_a_batch_over_the_budget_shows_the_same_facts_in_both_views(mcp: Mcp) ->
 
 def test_a_write_is_seen_by_the_read_that_follows_it(mcp: Mcp) -> None:
     """Once the response is there, another process sees it too."""
-    from tests.functions.world import World
-
     add(mcp, "The user drinks green tea.")
     other = World(table=mcp.world.table, objects=mcp.world.objects)
     other.clock = mcp.world.clock

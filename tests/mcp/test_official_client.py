@@ -2,6 +2,7 @@
 
 import asyncio
 import sys
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -171,6 +172,4 @@ def first(error: BaseException) -> BaseException:
 
 
 def now_s() -> int:
-    import time
-
     return int(time.time())  # noqa: TID251 - the service under test checks the real time

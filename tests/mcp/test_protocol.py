@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from functions.endpoints import ENDPOINTS, function_for
-from functions.mcp import protocol
+from functions.mcp import brain, facts, protocol
 from functions.mcp.handler import TOOLBOX
 from functions.mcp.protocol import GREETING_VERSIONS, VERSIONS, Server
 from functions.mcp.rpc import Message, RpcError
@@ -60,7 +60,7 @@ def test_another_version_is_answered_with_the_newest_that_greets(mcp: Mcp, versi
 
 
 def test_a_greeting_without_a_version_is_invalid(mcp: Mcp) -> None:
-    """protocolVersion is required."""
+    """ProtocolVersion is required."""
     for params in ({}, {"protocolVersion": 7}):
         with pytest.raises(Told) as told:
             mcp.request("initialize", params)
@@ -394,8 +394,6 @@ SCOPES = {"read": ("read", "*"), "write": ("write", "*"), "public": ("read", "*"
 @pytest.mark.parametrize("scope", ["read", "write", "*"])
 def test_each_tool_asks_for_its_scope(scope: str) -> None:
     """A token of another scope is told which one is needed, by JSON-RPC, and no tool runs."""
-    from functions.mcp import brain, facts
-
     mcp = client(scope=scope)
     for tool in (*brain.TOOLS, *facts.TOOLS):
         answer = mcp.send("tools/call", {"name": tool.name, "arguments": {}})

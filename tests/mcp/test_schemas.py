@@ -216,7 +216,7 @@ def test_graymatters_union() -> None:
 
 
 def test_nullable_lists_of_facts() -> None:
-    """facts and merged are an array or null in the schema."""
+    """Facts and merged are an array or null in the schema."""
     for name, member in (("memory_search", "facts"), ("memory_search_batch", "merged")):
         assert BY_NAME[name]["outputSchema"]["properties"][member]["type"] == ["array", "null"]
 

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[3]
 NOWHERE = "http://127.0.0.1:9"  # the discard port: nothing listens
 COMMANDS = [
     (), ("serve",), ("space",), ("space", "create"), ("space", "info"), ("remember",), ("recall",), ("import",), ("keygen",),
-    ("token",), ("doctor",), ("kip",), ("kip", "run"), ("kip", "parse"), ("kip", "fixtures"),
+    ("token",), ("mcp",), ("init",), ("doctor",), ("kip",), ("kip", "run"), ("kip", "parse"), ("kip", "fixtures"),
 ]  # fmt: skip
 
 
