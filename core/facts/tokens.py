@@ -97,7 +97,6 @@ QUESTION_WORDS: Final = frozenset(
 """Words that ask, and tell nothing of what is asked for."""
 
 _ASCII: Final = re.compile(r"[a-z0-9]+")
-_PORTER: Final = snowballstemmer.stemmer("porter")
 
 
 def ascii_tokens(text: str) -> list[str]:
@@ -108,7 +107,7 @@ def ascii_tokens(text: str) -> list[str]:
 
 @lru_cache(maxsize=65536)
 def _porter(word: str) -> str:
-    stem: str = _PORTER.stemWord(word)
+    stem: str = snowballstemmer.stemmer("porter").stemWord(word)  # holds the word: never shared by threads
     return stem
 
 
