@@ -357,13 +357,16 @@ def test_trap_15_purge_ingest_and_lifecycle(world):
     assert world.refused('PURGE :e CONFIRM "PURGE"', e=made) == "PurgeDenied"
     world.ok("ARCHIVE :a", a=claim)
     assert world.element(claim).status == "active"
-    world.ok('PURGE :e REFERENCE POLICY "tombstone_reference" CONFIRM "PURGE"', e=made)
+    past = "FIND(?e.payload.inline) WHERE {?e EVIDENCE {id: :i}} AS OF SEQ :n"
+    purge = 'PURGE :e REFERENCE POLICY "tombstone_reference" CONFIRM "PURGE"'
+    both = world.ok(
+        request(purge, past, execution={"mode": "atomic"}, parameters={"e": made, "i": made["id"], "n": seq})
+    )
+    assert "xyzzy" not in str(both)  # gone from the past too, for the transaction that erases it first of all
     stub = world.element(made)
     assert (stub.system.state, stub.evidence_class, stub.payload.mode) == ("purged", "message", "purged")
     assert stub.content_digest
-    then = world.rows(
-        "FIND(?e.payload.inline) WHERE {?e EVIDENCE {id: :i}} AS OF SEQ :n", i=made["id"], n=seq
-    )
+    then = world.rows(past, i=made["id"], n=seq)
     assert "xyzzy" not in json.dumps([then, world.envelopes(), world.rows("HISTORY SPACE")])
 
     entry = {
