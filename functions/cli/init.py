@@ -9,7 +9,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import click
 import msgspec
@@ -42,33 +42,49 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
         return "unchanged" if self.before == self.after else "changed"
 
 
+_OPTIONS: Final = (
+    click.option("-s", "--space", default="main", show_default=True, envvar="NOEMA_SPACE", help="The space."),
+    click.option(
+        "--url", envvar="NOEMA_URL", help="A service elsewhere; without it, a memory on this machine."
+    ),
+    click.option(
+        "--token-env", default="NOEMA_TOKEN", show_default=True, help="The variable that will hold the token."
+    ),
+    click.option(
+        "--data",
+        type=click.Path(file_okay=False, path_type=Path),
+        help="Where the memory is kept, without --url; default ~/.noema.",
+    ),
+    click.option(
+        "--only", multiple=True, type=click.Choice(list(AGENTS)), help="Only these agents; may be repeated."
+    ),
+    click.option("--user", "for_user", is_flag=True, help="Wire your home (all projects), not this folder."),
+    click.option(
+        "--folder",
+        type=click.Path(exists=True, file_okay=False, path_type=Path),
+        default=".",
+        help="The project; default is here.",
+    ),
+    click.option(
+        "--agent",
+        "agent_id",
+        help="The namespace of facts that the model uses; default is the folder's name.",
+    ),
+    click.option("--command", help="How to start noema, where it is not found."),
+    click.option("--force", is_flag=True, help="Replace another server of the name noema."),
+    click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing."),
+)
+
+
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Gives the command its options, in this order."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
 @click.command()
-@click.option("-s", "--space", default="main", show_default=True, envvar="NOEMA_SPACE", help="The space.")
-@click.option("--url", envvar="NOEMA_URL", help="A service elsewhere; without it, a memory on this machine.")
-@click.option(
-    "--token-env", default="NOEMA_TOKEN", show_default=True, help="The variable that will hold the token."
-)
-@click.option(
-    "--data",
-    type=click.Path(file_okay=False, path_type=Path),
-    help="Where the memory is kept, without --url; default ~/.noema.",
-)
-@click.option(
-    "--only", multiple=True, type=click.Choice(list(AGENTS)), help="Only these agents; may be repeated."
-)
-@click.option("--user", "for_user", is_flag=True, help="Wire your home (all projects), not this folder.")
-@click.option(
-    "--folder",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    default=".",
-    help="The project; default is here.",
-)
-@click.option(
-    "--agent", "agent_id", help="The namespace of facts that the model uses; default is the folder's name."
-)
-@click.option("--command", help="How to start noema, where it is not found.")
-@click.option("--force", is_flag=True, help="Replace another server of the name noema.")
-@click.option("--dry-run", is_flag=True, help="Show what would change, and change nothing.")
+@_options
 @json_option
 def init(
     *,
