@@ -89,7 +89,9 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "facts_agents": Endpoint("GET", f"{_FACTS}/agents", "reads"),
     "list_checkpoints": Endpoint("GET", f"{_FACTS}/checkpoints", "reads"),
     "export_facts": Endpoint("GET", f"{_FACTS}/export", "reads"),
-    "get_fact": Endpoint("GET", f"{_FACTS}/{{id}}", "reads"),  # behind the fixed names it could be taken for
+    "get_fact": Endpoint(
+        "GET", f"{_FACTS}/{{fact_id}}", "reads"
+    ),  # behind the fixed names it could be taken for
     "remember_fact": Endpoint("POST", _FACTS, "writes"),
     "extract_facts": Endpoint("POST", f"{_FACTS}/extract", "writes"),
     "revise_fact": Endpoint("POST", f"{_FACTS}/revise", "writes"),
@@ -101,7 +103,7 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "consolidate_facts": Endpoint("POST", f"{_FACTS}/consolidate", "writes"),
     "save_checkpoint": Endpoint("POST", f"{_FACTS}/checkpoints", "writes"),
     "import_facts": Endpoint("POST", f"{_FACTS}/import", "writes"),
-    "delete_fact": Endpoint("DELETE", f"{_FACTS}/{{id}}", "writes"),
+    "delete_fact": Endpoint("DELETE", f"{_FACTS}/{{fact_id}}", "writes"),
     "tune_facts": Endpoint("PATCH", f"{_MANAGE}/facts", "management"),
     "graymatter_recall": Endpoint("GET", f"{_GRAY}/recall", "reads"),
     "graymatter_facts": Endpoint("GET", f"{_GRAY}/facts", "reads"),
@@ -109,7 +111,7 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "graymatter_remember": Endpoint("POST", f"{_GRAY}/remember", "writes"),
     "graymatter_consolidate": Endpoint("POST", f"{_GRAY}/consolidate", "writes"),
     "graymatter_forget": Endpoint("DELETE", f"{_GRAY}/forget", "writes"),
-    "graymatter_delete": Endpoint("DELETE", f"{_GRAY}/forget/{{id}}", "writes"),
+    "graymatter_delete": Endpoint("DELETE", f"{_GRAY}/forget/{{fact_id}}", "writes"),
     # Not there yet.
     "touch_icon": Endpoint("GET", "/apple-touch-icon.webp", None),
     "maintenance": Endpoint("POST", f"{_V1}/maintenance", None),

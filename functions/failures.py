@@ -95,6 +95,12 @@ def error_body(error: NoemaError) -> Mapping[str, Any]:  # JSON values
     return {"error": {"message": error.message, "data": data}}
 
 
+def bare(response: HttpResponse) -> HttpResponse:
+    """An error as GrayMatter's clients read it: `{"error": "text"}`, with the same status and headers."""
+    told = msgspec.json.decode(response.body)["error"]["message"]
+    return msgspec.structs.replace(response, body=msgspec.json.encode({"error": told}))
+
+
 def unauthenticated() -> NoemaError:
     """The one 401: it gives no reason, so that a guesser learns nothing."""
     return NoemaError("Unauthenticated", "authentication failed")

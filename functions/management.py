@@ -17,6 +17,7 @@ from core.protocol.http_types import (
     UpdateSpaceInput,
 )
 from core.service.erasure import ErasureReceipt
+from functions import facts
 from functions.bootstrap import Services, services
 from functions.routing import Call, Route, Routes, respond
 
@@ -33,6 +34,7 @@ def _delete_space(found: Services, call: Call) -> ErasureReceipt:
 
 
 ROUTES: Final[Routes] = {
+    **facts.MANAGES,
     "create_space": Route(
         admit="admin",
         summary="Make a space.",

@@ -15,7 +15,7 @@ import msgspec
 from core.model.elements import Json
 from functions.catalog import ROUTES
 from functions.documents import DESCRIPTION, NAME
-from functions.endpoints import ENDPOINTS, Endpoint
+from functions.endpoints import ENDPOINTS, Endpoint, is_graymatter
 from functions.failures import STATUS
 from functions.routing import Route
 from functions.settings import VERSION
@@ -75,9 +75,15 @@ class ErrorResponse(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorBody
 
 
+class BareError(msgspec.Struct, frozen=True, kw_only=True):
+    """An error of GrayMatter's own paths."""
+
+    error: str
+
+
 def document() -> dict[str, Any]:
     """The whole document, as JSON values."""
-    types = [ErrorResponse]
+    types: list[Any] = [ErrorResponse, BareError]
     for route in ROUTES.values():
         types += [kind for kind in (route.body, route.query, route.response) if kind is not None]
     schemas, components = msgspec.json.schema_components(types, ref_template=_REF)
@@ -116,7 +122,7 @@ def _operation(
             {"name": each, "in": "path", "required": True, "schema": _path_schema(each)}
             for each in _PARAMETER.findall(endpoint.path)
         ],
-        "responses": {"200": _success(route, schema_of), **_failures(route, schema_of)},
+        "responses": {"200": _success(route, schema_of), **_failures(endpoint, route, schema_of)},
         "security": {"open": [], "public": [{}, {"bearer": []}]}.get(route.admit, [{"bearer": []}]),
     }
     if route.query is not None:
@@ -169,8 +175,9 @@ def _success(route: Route, schema_of: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _failures(route: Route, schema_of: dict[str, Any]) -> dict[str, Any]:
-    content = {"application/json": {"schema": schema_of[repr(ErrorResponse)]}}
+def _failures(endpoint: Endpoint, route: Route, schema_of: dict[str, Any]) -> dict[str, Any]:
+    told = BareError if is_graymatter(endpoint.path) else ErrorResponse
+    content = {"application/json": {"schema": schema_of[repr(told)]}}
     statuses = sorted({*_ANYWHERE, *_REFUSALS.get(route.admit, _OTHERS)})
     return {str(status): {"description": _MEANING[status], "content": content} for status in statuses}
 

@@ -25,7 +25,7 @@ from core.protocol.http_types import (
 )
 from core.protocol.request import Request
 from core.protocol.response import Response
-from functions import documents, kip
+from functions import documents, facts, graymatter, kip
 from functions.bootstrap import Services, services
 from functions.routing import Call, Page, Route, Routes, respond
 
@@ -60,6 +60,8 @@ def _number(call: Call) -> int:
 
 
 ROUTES: Final[Routes] = {
+    **facts.READS,
+    **graymatter.READS,
     "service_info": Route(
         admit="open",
         summary="What this service is.",

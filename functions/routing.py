@@ -133,6 +133,8 @@ def respond(
         bug(error, request_id=request_id, route=trace.route)
         trace.code = "InternalError"
         response = failures.to_response(failures.internal(request_id))
+    if response.status >= 400 and request is not None and endpoints.is_graymatter(request.path):
+        response = failures.bare(response)
     took = 0 if clock is None or began is None else clock.now() - began
     logger().append_keys(request_id=request_id)
     request_line(**msgspec.structs.asdict(trace), status=response.status, ms=took)
@@ -266,7 +268,7 @@ def _cors(request: HttpRequest | None, origins: tuple[str, ...]) -> dict[str, st
         "access-control-expose-headers": "x-request-id, retry-after, www-authenticate",
     }
     if request.method == "OPTIONS":
-        headers["access-control-allow-methods"] = "GET, POST, PATCH, OPTIONS"
+        headers["access-control-allow-methods"] = "GET, POST, PATCH, DELETE, OPTIONS"
         headers["access-control-allow-headers"] = _CORS_HEADERS
         headers["access-control-max-age"] = "86400"
     return headers

@@ -17,7 +17,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from itertools import repeat
-from operator import itemgetter
 from typing import Final
 
 from core.facts.tokens import Tokenizer
@@ -183,7 +182,7 @@ def _cut(scored: Sequence[tuple[float, str]], count: int) -> float:
     """The score below which nothing is among the `count` best; ties and near ties of the last one are not below."""
     if not 0 < count <= len(scored):
         return 0.0
-    return nlargest(count, map(itemgetter(0), scored))[-1] - _NEAR
+    return nlargest(count, [score for score, _ in scored])[-1] - _NEAR
 
 
 def _in_several(sets: Sequence[Mapping[str, float]]) -> set[str]:

@@ -205,3 +205,36 @@ class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):
     state: dict[str, Json] | None = None
     messages: tuple[dict[str, Json], ...] = ()
     metadata: dict[str, str] = {}
+
+
+class Revised(msgspec.Struct, frozen=True, kw_only=True):
+    """A replacement, and the ids of what it replaces."""
+
+    fact: Fact
+    retired: tuple[str, ...]
+
+
+class ImportReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What an import did: facts added, facts that were there, links, and entries passed over with why."""
+
+    added: int
+    present: int
+    linked: int
+    passed_over: int
+    notes: tuple[str, ...] = ()
+
+
+class Consolidated(msgspec.Struct, frozen=True, kw_only=True):
+    """What a consolidation did; `ran` is False if another one was running, and then nothing was done.
+
+    decayed: facts whose weight fell. consumed: facts a summary replaced. pruned: facts erased. learnt: aliases
+    taken from use. problem: why there is no summary although one was wanted.
+    """
+
+    ran: bool
+    decayed: int = 0
+    consumed: int = 0
+    pruned: int = 0
+    learnt: int = 0
+    summary: Fact | None = None
+    problem: str | None = None

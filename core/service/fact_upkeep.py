@@ -18,7 +18,7 @@ from core.facts import labels, records, writing
 from core.facts.decay import PRUNED_BELOW
 from core.facts.extract import Summary, summary_of
 from core.facts.learning import SOURCE, Pair, promotable, without
-from core.facts.values import Fact
+from core.facts.values import Consolidated, Fact
 from core.facts.vocabulary import alias_text
 from core.model.elements import Concept, Json
 from core.model.instants import Instant
@@ -43,22 +43,6 @@ class Summarizer(Protocol):
 
     def summarise(self, facts: Sequence[Fact]) -> str:
         """The model's answer: JSON with `summary` and `consumes`. May raise `NoemaError`."""
-
-
-class Consolidated(msgspec.Struct, frozen=True, kw_only=True):
-    """What a consolidation did; `ran` is False if another one was running, and then nothing was done.
-
-    decayed: facts whose weight fell. consumed: facts a summary replaced. pruned: facts erased. learnt: aliases
-    taken from use. problem: why there is no summary although one was wanted.
-    """
-
-    ran: bool
-    decayed: int = 0
-    consumed: int = 0
-    pruned: int = 0
-    learnt: int = 0
-    summary: Fact | None = None
-    problem: str | None = None
 
 
 class Consolidation:

@@ -17,14 +17,18 @@ import msgspec
 from core.errors import NoemaError
 from core.facts import labels, records, writing
 from core.facts.extract import facts_of
+from core.facts.imports import Imported
 from core.facts.recalling import Tuning, resolve
 from core.facts.tokens import TokenizerName
 from core.facts.ulid import ulid
 from core.facts.values import (
     Checkpoint,
+    Consolidated,
     Fact,
     FactKind,
+    ImportReport,
     RecallOptions,
+    Revised,
     Stats,
 )
 from core.facts.vocabulary import alias_text
@@ -37,7 +41,7 @@ from core.service.erasure import Erasures
 from core.service.fact_access import Accesses
 from core.service.fact_reading import Namespaces
 from core.service.fact_recall import SETTINGS, FactRecall
-from core.service.fact_upkeep import Consolidated, Consolidation, Summarizer
+from core.service.fact_upkeep import Consolidation, Summarizer
 from core.service.fact_writing import MAX_TARGETS, Writer, as_answer, facts_from
 from core.service.faults import reading
 from core.service.forgetting import Forgetting
@@ -46,16 +50,10 @@ from core.service.spaces import Spaces
 from core.service.values import Caller
 from core.transaction.draft import Draft
 
-__all__ = ["Consolidated", "Facts", "Revised", "Summarizer"]
+__all__ = ["Consolidated", "Facts", "ImportReport", "Revised", "Summarizer"]
 
+_PART_BYTES: Final = 1_500_000  # of texts imported in one commit
 _LATE: Final = 50  # of the checkpoints written last, the latest is looked for: clocks of writers may differ
-
-
-class Revised(msgspec.Struct, frozen=True, kw_only=True):
-    """A replacement, and the ids of what it replaces."""
-
-    fact: Fact
-    retired: tuple[str, ...]
 
 
 class Facts(FactRecall):
@@ -427,6 +425,38 @@ class Facts(FactRecall):
         self._writer.set_extension(caller, space_id, deadline, SETTINGS, msgspec.to_builtins(tuning))
         return tuning
 
+    # --- import
+
+    def import_facts(
+        self, caller: Caller, space_id: str, imported: Imported, *, deadline: Instant
+    ) -> ImportReport:
+        """Keep the facts of a file, part by part; those whose id stands already are passed over.
+
+        Replacements come before what they replace. A run that is interrupted is simply run again.
+        """
+        added = linked = 0
+        ordered = sorted(imported.facts, key=lambda fact: (-fact.created_at, fact.id))
+        for part in _parts(ordered):
+
+            def decide(draft: Draft, part: Sequence[Fact] = part) -> Json:
+                return len(writing.add_all(draft, part))
+
+            added += int(self._writer.commit(caller, space_id, deadline, {"do": "import"}, decide))
+        for start in range(0, len(imported.links), MAX_TARGETS):
+            some = imported.links[start : start + MAX_TARGETS]
+
+            def relate(draft: Draft, some: Sequence[tuple[str, str]] = some) -> Json:
+                return len([writing.link(draft, source, target) for source, target in some])
+
+            linked += int(self._writer.commit(caller, space_id, deadline, {"do": "import"}, relate))
+        return ImportReport(
+            added=added,
+            present=len(imported.facts) - added,
+            linked=linked,
+            passed_over=imported.passed_over,
+            notes=imported.notes,
+        )
+
     # --- upkeep
 
     def consolidate(self, caller: Caller, space_id: str, agent_id: str, *, deadline: Instant) -> Consolidated:
@@ -490,6 +520,21 @@ class Facts(FactRecall):
             saved = [records.read_checkpoint(each, agent_id) for each in written]
         saved.sort(key=lambda each: (-each.created_at, each.id))
         return tuple(saved[:limit])
+
+
+def _parts(facts: Sequence[Fact]) -> Iterator[list[Fact]]:
+    """Facts in parts that one commit can take, by count and by size."""
+    part: list[Fact] = []
+    size = 0
+    for fact in facts:
+        bulk = len(fact.text.encode())
+        if part and (len(part) == MAX_TARGETS or size + bulk > _PART_BYTES):
+            yield part
+            part, size = [], 0
+        part.append(fact)
+        size += bulk
+    if part:
+        yield part
 
 
 def _portions(facts: Sequence[Fact]) -> Iterator[Sequence[Fact]]:

@@ -147,6 +147,32 @@ def fact_digest(fact_id: str) -> bytes:
     return hashlib.sha256(fact_id.encode("utf-8", "surrogatepass")).digest()[:8]
 
 
+def maintenance_sk() -> str:
+    """The row that says how far maintenance of a space has come, and what it counted."""
+    return "U#maintenance"
+
+
+def corrections_sk(actor: str) -> str:
+    """The row that counts how often an actor's claims were superseded; the key holds a digest, and so no id."""
+    return f"U#actor#{_digest(actor)}"
+
+
+def clock_sk(at: int, space_id: str) -> str:
+    """The row in `DUE` that says when a space's maintenance is to be looked at; in order of time."""
+    return f"clock#{at:0{NUMBER_WIDTH}d}#{space_id}"
+
+
+def clock_rows(until: int) -> tuple[str, str]:
+    """The first and last possible key of what is due by a time."""
+    return f"clock#{0:0{NUMBER_WIDTH}d}#", f"clock#{until:0{NUMBER_WIDTH}d}#{_LAST}"
+
+
+def clock_of(sk: str) -> tuple[int, str]:
+    """The time and the space in such a key."""
+    _, at, space_id = sk.split("#")
+    return int(at), space_id
+
+
 def due_sk(work: str, space_id: str) -> str:
     """The row in `DUE` that says a space has work of a kind (formation, maintenance) waiting."""
     return f"{work}#{space_id}"

@@ -12,6 +12,7 @@ from core.service.values import Caller
 from functions import catalog
 from functions.endpoints import ENDPOINTS
 from functions.worker import work
+from tests.functions.fact_cases import FACT_CASES
 from tests.functions.world import ADMIN_KEY, World, served
 
 MESSAGE = {"role": "user", "name": "Alice", "content": "I love tea.", "timestamp": 1_779_999_000_000}
@@ -86,7 +87,7 @@ def ask(world: World, name: str, case: Case, token: str | None) -> Any:
 
 def test_every_route_is_tested() -> None:
     """The tables of this file name every endpoint that is served."""
-    assert {*CASES, *ADMIN_CASES, *OPEN} == set(served())
+    assert {*CASES, *ADMIN_CASES, *OPEN, *FACT_CASES} == set(served())
 
 
 @pytest.mark.parametrize("name", CASES)

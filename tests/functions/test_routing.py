@@ -432,7 +432,7 @@ def test_a_listed_origin_may_read_and_ask() -> None:
     """The origin itself, fixed methods and headers, a day, and never credentials."""
     assert cors((SITE,))["access-control-allow-origin"] == SITE
     preflight = cors((SITE,), "OPTIONS")
-    assert preflight["access-control-allow-methods"] == "GET, POST, PATCH, OPTIONS"
+    assert preflight["access-control-allow-methods"] == "GET, POST, PATCH, DELETE, OPTIONS"
     assert "authorization" in preflight["access-control-allow-headers"]
     assert preflight["access-control-max-age"] == "86400"
     assert "access-control-allow-credentials" not in preflight
