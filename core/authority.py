@@ -14,7 +14,7 @@ from typing import Final, Literal
 import msgspec
 
 from core.errors import NoemaError
-from core.model.elements import AnyElement, Assertion, Origin
+from core.model.elements import AnyElement, Assertion, Concept, Origin, Proposition
 
 Action = Literal[
     "read", "search", "project", "export", "create", "update", "ensure", "assert", "retract", "supersede",
@@ -53,7 +53,7 @@ class Principal(msgspec.Struct, frozen=True):
     id: the verified subject; channel: the way it came; permissions: those held (KIP §29), None for all;
     actors: ids of the Concepts it may speak for (ActorBinding, KIP §28.3), None for any;
     hidden: classifications whose elements it may not discover; projected: those that it may not discover either,
-    and that count all the same in what it asks to be projected (KIP §29.4, §49.2).
+    and whose claims and Evidence count all the same in what it asks to be projected (KIP §29.4, §49.2).
     """
 
     id: str
@@ -115,5 +115,11 @@ def visible(principal: Principal, element: AnyElement) -> bool:
 
 
 def projectable(principal: Principal, element: AnyElement) -> bool:
-    """Whether an element may count in a projection for the caller, who may be shown nothing of it (KIP §29.4)."""
+    """Whether an element may count in a projection for the caller, who may be shown nothing of it (KIP §29.4).
+
+    Claims and their grounds may; what a statement says, and about whom, must be visible: a status about it would
+    show it.
+    """
+    if isinstance(element, (Concept, Proposition)):
+        return visible(principal, element)
     return element.governance.classification not in principal.hidden

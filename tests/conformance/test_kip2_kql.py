@@ -427,6 +427,12 @@ def test_kip2_kql_028_projection_redaction_hides_raw_evidence(world):
     assert world.invoke(projector, "FIND(?e) WHERE {?e EVIDENCE {id: :i}}", i=cited["id"]).result == []
     asked = f"FIND(?b.status) WHERE {{?b BELIEF {ZONE}}}"
     assert world.invoke("reader_hidden", asked).result == ["insufficient"]
+    about = {"id": world.element(claim).proposition}
+    world.classify(about)  # what is said must be visible: a status about it would show it
+    [found] = world.invoke(projector, f"FIND(?b) WHERE {{?b BELIEF {ZONE}}} {options}").result
+    assert (found["status"], found["proposition_id"]) == ("insufficient", None)
+    slot = 'FIND(?s) WHERE {?s BELIEF SLOT (:alice, "timezone")}'
+    assert world.invoke(projector, slot).result[0]["candidate_projections"] == []
     assert world.invoke("reader_no_project", asked).code == "ProjectionNotAuthorized"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import get_args
 
+import msgspec
 import pytest
 
 from core.authority import PERMISSIONS, Action, Principal, allows, authorize, projectable, represents, visible
@@ -68,10 +69,15 @@ def test_only_a_representative_withdraws():
 
 
 def test_what_only_counts_in_projections_is_not_shown():
-    """Such an element is not found and may be projected; what is hidden altogether is neither."""
-    reader = Principal("reader", projected=frozenset({"secret"}))
+    """A secret claim is not found and may be projected; a secret Concept is neither, nor what is hidden altogether."""
+    reader, outsider = (
+        Principal("reader", projected=frozenset({"secret"})),
+        Principal("reader", hidden=frozenset({"secret"})),
+    )
+    secret_claim = msgspec.structs.replace(CLAIM, governance=Governance(classification="secret"))
 
-    assert not visible(reader, SECRET)
-    assert projectable(reader, SECRET)
+    assert not visible(reader, secret_claim)
+    assert projectable(reader, secret_claim)
     assert code_of(reader, "read", SECRET) == "NotFoundOrNotVisible"
-    assert not projectable(Principal("reader", hidden=frozenset({"secret"})), SECRET)
+    assert not projectable(reader, SECRET)
+    assert not projectable(outsider, secret_claim)
