@@ -32,6 +32,7 @@ ALIKE: Final = 0.6  # what a word of the same meaning counts, against the word i
 UNKNOWN_PAIR: Final = 0.25  # what an unknown pair of characters counts: it may only straddle two words
 SESSIONS: Final = 64  # at most so many sessions' turns are ranked one by one,
 EXPANDED: Final = 320  # and no further session once there are so many turns
+LONG: Final = 2048  # postings of a word that are read; in longer ones only the turns that rarer words led to are looked up
 DECODED: Final = 24  # turns whose words are read to see whether they ask
 FAVOURED: Final = 400  # turns of which it is looked up who said them
 _USUAL: Final = 600  # turns, about what the weights were measured on
@@ -118,6 +119,7 @@ def rank(turns: Turns, memory: Memory, wanted: Wanted, hidden: Callable[[str], b
         hidden: whether the caller may not see an element.
     """
     found = [_Term(memory, wanted, term, hidden) for term in wanted.terms]
+    _read_short(found)
     ranking = _Ranking(turns, memory, found)
     ranking.earn()
     scores = ranking.scores()
@@ -133,27 +135,73 @@ def rank(turns: Turns, memory: Memory, wanted: Wanted, hidden: Callable[[str], b
 
 
 class _Term:
-    """A term of the query: how often each visible turn has it, and which sessions are of its date."""
+    """A term of the query: how often each visible turn has it, and which sessions are of its date.
+
+    postings: of the term and of those alike, each with what an occurrence counts; taken out as they are read.
+    """
 
     def __init__(self, memory: Memory, wanted: Wanted, term: str, hidden: Callable[[str], bool]) -> None:
+        self._hidden = hidden
+        self.postings = [(memory.word(term), 1.0)]
+        self.postings += [(memory.word(other), ALIKE) for other in wanted.alike.get(term, ())]
         self.times: dict[str, float] = {}
-        for element, times in memory.word(term):
-            if element[0] == "E" and not hidden(element):
-                self.times[element] = times
-        for other in wanted.alike.get(term, ()):
-            for element, times in memory.word(other):
-                if element[0] == "E" and not hidden(element):
-                    self.times[element] = self.times.get(element, 0.0) + ALIKE * times
         self.dated = frozenset(wanted.dated.get(term, ()))
         self.sessions: dict[str, float] = dict.fromkeys(self.dated, 1.0)
-        for element, often in self.times.items():
+        self.light = term in wanted.light
+        self.documents = memory.text_stats.documents
+        self.unsure = _is_pair(term)
+
+    def read(self, longest: int) -> None:
+        """Read the postings that are no longer than this."""
+        for pairs, worth in self.postings:
+            if len(pairs) <= longest:
+                for element, times in pairs:
+                    self._count(element, worth * times)
+        self.postings = [item for item in self.postings if len(item[0]) > longest]
+
+    def complete(self, elements: Iterable[str]) -> None:
+        """Look up only some turns in the postings that are too long to read."""
+        for element in elements if self.postings else ():
+            for pairs, worth in self.postings:
+                at = bisect_left(pairs, sort_key(element), key=_pair_order)
+                if at < len(pairs) and pairs[at][0] == element:
+                    self._count(element, worth * pairs[at][1])
+
+    def _count(self, element: str, worth: float) -> None:
+        if element[0] == "E" and not self._hidden(element):
+            self.times[element] = self.times.get(element, 0.0) + worth
             commit = element[_SESSION]
-            self.sessions[commit] = self.sessions.get(commit, 0.0) + often
-        stats = memory.text_stats
-        having = len(self.times) + len(self.dated)
-        self.idf = inverse_frequency(stats.documents, having)
-        weight = UNKNOWN_PAIR if not having and _is_pair(term) else 1.0
-        self.telling = 0.0 if term in wanted.light else self.idf * weight
+            self.sessions[commit] = self.sessions.get(commit, 0.0) + worth
+
+    @property
+    def having(self) -> int:
+        """How many turns have it, about: what is too long to read is taken whole."""
+        return len(self.times) + len(self.dated) + sum(len(pairs) for pairs, _ in self.postings)
+
+    @property
+    def idf(self) -> float:
+        """How much it tells."""
+        return inverse_frequency(self.documents, self.having)
+
+    @property
+    def telling(self) -> float:
+        """How much having it answers."""
+        known = self.having or not self.unsure
+        return 0.0 if self.light else self.idf * (1.0 if known else UNKNOWN_PAIR)
+
+
+def _read_short(terms: Sequence[_Term]) -> None:
+    """Read the postings up to a length that no memory makes longer; if nothing is that rare, the rarest."""
+    for term in terms:
+        term.read(LONG)
+    if not any(term.sessions for term in terms):
+        lengths = [len(pairs) for term in terms for pairs, _ in term.postings]
+        for term in terms if lengths else ():
+            term.read(min(lengths))
+
+
+def _pair_order(pair: tuple[str, int]) -> str:
+    return sort_key(pair[0])
 
 
 class _Ranking:
@@ -168,6 +216,8 @@ class _Ranking:
         self.lengths = {
             element: memory.text_length(element) for ids in self.sessions.values() for element in ids
         }
+        for term in terms:
+            term.complete(self.lengths)
         # A spread is that of a memory of usual size: over more turns than hit, and not over ever more.
         self.count = min(max(len(self.lengths), _USUAL), max(stats.documents, 1))
         self.own: dict[str, float] = {}
@@ -181,29 +231,31 @@ class _Ranking:
         sizes = {commit: sum(self.lengths[e] for e in ids) for commit, ids in self.sessions.items()}
         usual = sum(sizes.values()) / max(len(sizes), 1)
         for term in self.terms:
+            idf, telling, having = term.idf, term.telling, min(self.documents, 2 * term.having)
+            worth = (idf, inverse_frequency(self.documents, having), telling)
             rare = inverse_frequency(max(count, len(self.sessions)), len(term.sessions))
             for commit, ids in self.sessions.items():
                 often = term.sessions.get(commit)
                 if often is not None:
                     gain = _gain(rare, often, sizes[commit], usual)
                     self.session[commit] = self.session.get(commit, 0.0) + gain
-                    self._turns(term, ids, dated=commit in term.dated)
+                    dated = commit in term.dated
+                    self._turns(ids, [term.times.get(element, 0.0) + dated for element in ids], worth)
 
-    def _turns(self, term: _Term, ids: Sequence[str], *, dated: bool) -> None:
-        """What the turns of one session earn by a term."""
-        times = [term.times.get(element, 0.0) + dated for element in ids]
+    def _turns(self, ids: Sequence[str], times: Sequence[float], worth: tuple[float, float, float]) -> None:
+        """What the turns of one session earn by a term: its worth to a turn, beside others, and as an answer."""
+        idf, common, telling = worth
         lengths = [self.lengths[element] for element in ids]
-        common = inverse_frequency(self.documents, min(self.documents, 2 * len(term.times)))
         for place, element in enumerate(ids):
             if times[place]:
-                gain = _gain(term.idf, times[place], lengths[place], self.average)
+                gain = _gain(idf, times[place], lengths[place], self.average)
                 self.own[element] = self.own.get(element, 0.0) + gain
             beside = slice(max(0, place - 1), place + 2)
             often = sum(times[beside])
             if often:
                 gain = _gain(common, often, sum(lengths[beside]), 3 * self.average)
                 self.near[element] = self.near.get(element, 0.0) + gain
-                self.held[element] = self.held.get(element, 0.0) + term.telling
+                self.held[element] = self.held.get(element, 0.0) + telling
 
     def scores(self) -> dict[str, float]:
         """The three on one scale, added up, for every turn that earned anything by its words."""
@@ -225,8 +277,9 @@ def _expanded(turns: Turns, terms: Sequence[_Term]) -> dict[str, tuple[str, ...]
     """The turns of the best sessions, by what is known without looking at turns: how rare terms they have, how often."""
     earned: dict[str, float] = {}
     for term in terms:
+        idf = term.idf
         for commit, often in term.sessions.items():
-            earned[commit] = earned.get(commit, 0.0) + term.idf * (1 + often / (often + K1))
+            earned[commit] = earned.get(commit, 0.0) + idf * (1 + often / (often + K1))
     found: dict[str, tuple[str, ...]] = {}
     size = 0
     for commit in heapq.nlargest(SESSIONS, earned, key=lambda one: (earned[one], one)):

@@ -48,7 +48,9 @@ MAX_CLAIMS: Final = 6
 MAX_TURNS: Final = 20
 _MOST_DAYS: Final = 7  # a longer time is looked up by its months
 MAX_LOOKED_AT: Final = 200  # of one predicate's or word's elements, the newest
-MAX_REFERRERS: Final = 5000  # of what refers to somebody, the newest, for a question that asks for everything
+MAX_REFERRERS: Final = (
+    5000  # of what refers to somebody or has a word, the newest, in which details are looked for
+)
 MAX_COMMITMENTS: Final = 500  # the newest, looked at for one question
 
 
@@ -142,7 +144,8 @@ def _details(view: View, asked: Asked, person: Concept) -> Iterator[str]:
         found = islice(reversed(referrers), MAX_REFERRERS)
         candidates = {element for element in found if kind_of(element) == "concept"}
     else:
-        found_by = (element for term in terms - _COMMON for element, _ in view.word(term))
+        newest = (islice(reversed(view.word(term)), MAX_REFERRERS) for term in terms - _COMMON)
+        found_by = (element for pairs in newest for element, _ in pairs)
         named = {element for element in found_by if element[0] == "C"}
         candidates = {element for element in named if is_among(referrers, element)}
     for element in sorted(candidates, key=sort_key)[-MAX_LOOKED_AT:]:

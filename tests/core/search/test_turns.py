@@ -114,6 +114,19 @@ def test_only_the_best_sessions_are_looked_at(monkeypatch: pytest.MonkeyPatch) -
     assert len(set(looked)) == SESSIONS
 
 
+def test_a_common_word_is_looked_up_only_where_rarer_ones_led(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Postings above the bound are not read; what the rarer words find is ranked as if they had been."""
+    built, index = build(
+        *[["we met at the lake", "tennis"] if n == 7 else ["we met", "x"] for n in range(40)]
+    )
+    whole = ranked(built, index, "met lake")
+    monkeypatch.setattr(turns_module, "LONG", 10)
+
+    assert ranked(built, index, "met lake")[:2] == whole[:2] == [14, 15]
+    assert len(ranked(built, index, "met lake")) == 2
+    assert ranked(built, index, "met")  # nothing rarer: it is read after all
+
+
 def test_few_turns_are_decoded() -> None:
     """Of all that have a word only the best are read, to see whether they ask."""
     built, index = build(["hiking " * (1 + n % 3) for n in range(300)])
