@@ -8,26 +8,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from core.facts.values import LABELS, TOP_K
-from functions.identity import Admission
 from functions.mcp import schemas as s
+from functions.mcp.toolbox import Definition
 
 ACTIONS: Final = ("add", "update", "forget", "link", "pin", "unpin")
 Schema = dict[str, Any]
-
-
-class Definition(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool without what it does."""
-
-    name: str
-    title: str
-    description: str
-    input: Schema
-    output: Schema
-    admit: Admission
-    reads: bool
 
 
 _AGENT: Final = s.text(

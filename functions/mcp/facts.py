@@ -326,18 +326,4 @@ _CALLS: Final = {
     "checkpoint_resume": _resume,
     "memory_reflect": _reflect,
 }
-TOOLS: Final = tuple(
-    Tool(
-        name=each.name,
-        title=each.title,
-        description=each.description,
-        input=each.input,
-        output=each.output,
-        admit=each.admit,
-        reads=each.reads,
-        destroys=False,
-        call=_CALLS[each.name],
-        told=True,
-    )
-    for each in shapes.DEFINITIONS
-)
+TOOLS: Final = tuple(Tool(each, _CALLS[each.name], told=True) for each in shapes.DEFINITIONS)

@@ -61,12 +61,8 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     failed: bool = False
 
 
-class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """One tool.
-
-    admit: who may call it, as of a route. told: whether failures are told as results (GrayMatter) and not as
-    JSON-RPC errors (Anda).
-    """
+class Definition(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool without what it does: how it is listed, and who may call it (`admit`, as of a route)."""
 
     name: str
     title: str
@@ -75,16 +71,13 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     output: Schema | None
     admit: Admission
     reads: bool
-    destroys: bool
-    call: Callable[[Turn, dict[str, Any]], Answer]
-    told: bool = False
 
     def listed(self) -> dict[str, Any]:
-        """The tool as tools/list shows it."""
+        """The tool as tools/list shows it. None of ours destroys, and none reaches beyond the memory."""
         hints = {
             "title": self.title,
             "readOnlyHint": self.reads,
-            "destructiveHint": self.destroys,
+            "destructiveHint": False,
             "idempotentHint": self.reads,
             "openWorldHint": False,
         }
@@ -98,6 +91,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
         return shown if self.output is None else {**shown, "outputSchema": self.output}
 
 
+class Tool(msgspec.Struct, frozen=True):
+    """A tool. `told`: whether failures are told as results (GrayMatter) and not as JSON-RPC errors (Anda)."""
+
+    definition: Definition
+    call: Callable[[Turn, dict[str, Any]], Answer]
+    told: bool = False
+
+
 class Toolbox:
     """The tools there are, and those that there are not yet.
 
@@ -107,9 +108,9 @@ class Toolbox:
     """
 
     def __init__(self, tools: Sequence[Tool], absent: Sequence[str] = ()) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools = {tool.definition.name: tool for tool in tools}
         self._absent = frozenset(absent)
-        self.listed = tuple(tool.listed() for tool in tools)
+        self.listed = tuple(tool.definition.listed() for tool in tools)
 
     def call(self, turn: Turn, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         """The CallToolResult of a call.
@@ -123,14 +124,14 @@ class Toolbox:
         began = turn.services.clock.now()
         code = None
         try:
-            turn.services.gate.require(tool.admit, turn.caller, turn.space)
+            turn.services.gate.require(tool.definition.admit, turn.caller, turn.space)
             return _result(turn, tool.call(turn, arguments))
         except NoemaError as error:
             code = error.code
             return _failed(tool, error)
         except Unavailable as fault:
             bug(fault, request_id=turn.request_id, route=name)
-            code = "ServiceUnavailable" if tool.reads else "OutcomeUnknown"
+            code = "ServiceUnavailable" if tool.definition.reads else "OutcomeUnknown"
             return _failed(tool, NoemaError(code, "a part of the service did not answer"))
         finally:
             facts = {"tool": name, "code": code, "space": turn.space, "caller": turn.caller.kind}

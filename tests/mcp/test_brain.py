@@ -271,6 +271,22 @@ def test_a_conversation_may_be_read_from_an_offset(mcp: Mcp) -> None:
     )
 
 
+def test_a_person_is_found_under_the_callers_key(mcp: Mcp) -> None:
+    """Made once, found again, renamed by a name; a key that cannot be printed is an invalid parameter."""
+    made = mcp.ok("anda_brain_get_or_init_user", user="u-1", name="Ada")
+    again = mcp.ok("anda_brain_get_or_init_user", user="u-1")
+    renamed = mcp.ok("anda_brain_get_or_init_user", user="u-1", name="Ada L.")
+
+    assert (made["name"], again["id"], renamed["id"], renamed["name"]) == (
+        "Ada",
+        made["id"],
+        made["id"],
+        "Ada L.",
+    )
+    for bad in ({}, {"user": ""}, {"user": "  "}, {"user": "a\nb"}, {"user": 7}, {"user": "u", "name": ""}):
+        invalid(mcp, "anda_brain_get_or_init_user", **bad)
+
+
 # --- KIP
 
 
@@ -338,6 +354,7 @@ def test_a_long_kip_answer_comes_in_pieces(mcp: Mcp) -> None:
 
 def test_a_store_that_does_not_answer_is_an_internal_error(mcp: Mcp) -> None:
     """With the code and when to try again in data: a fault, not a mistake of the caller."""
+
     def down(space: str) -> None:
         raise NoemaError("ServiceUnavailable", "the store did not answer in time", retry_after_ms=1000)
 
@@ -358,9 +375,9 @@ def test_a_budget_that_cannot_be_kept_is_refused_by_name(mcp: Mcp) -> None:
 
 
 def test_the_absent_tools_are_those_without_a_service() -> None:
-    """Anda's nine are the seven that are there and the two that are named as absent."""
+    """Anda's nine are those that are there and those that are named as absent."""
     assert len(brain.TOOLS) + len(brain.ABSENT) == 9
-    assert {tool.name.removeprefix("anda_brain_") for tool in brain.TOOLS} == {
+    assert {tool.definition.name.removeprefix("anda_brain_") for tool in brain.TOOLS} == {
         "remember_conversation", "recall_memory", "get_space_info", "get_formation_status",
-        "execute_kip_readonly", "list_conversations", "get_conversation",
+        "execute_kip_readonly", "get_or_init_user", "list_conversations", "get_conversation",
     }  # fmt: skip

@@ -379,7 +379,7 @@ def test_a_call_must_be_one(mcp: Mcp) -> None:
 def test_an_unknown_tool_is_told_as_such(mcp: Mcp) -> None:
     """-32602 with the name; one of the contract that is not there yet says so, and is not in the list."""
     listed = {tool["name"] for tool in TOOLBOX.listed}
-    for name in ("nope", "anda_brain_run_maintenance", "anda_brain_get_or_init_user", "x" * 5000):
+    for name in ("nope", "anda_brain_run_maintenance", "x" * 5000):
         assert name not in listed
         with pytest.raises(Told) as told:
             mcp.request("tools/call", {"name": name, "arguments": {}})
@@ -396,13 +396,13 @@ def test_each_tool_asks_for_its_scope(scope: str) -> None:
     """A token of another scope is told which one is needed, by JSON-RPC, and no tool runs."""
     mcp = client(scope=scope)
     for tool in (*brain.TOOLS, *facts.TOOLS):
-        answer = mcp.send("tools/call", {"name": tool.name, "arguments": {}})
+        answer = mcp.send("tools/call", {"name": tool.definition.name, "arguments": {}})
         error = answer.json.get("error", {})
-        if scope in SCOPES[tool.admit]:
-            assert error.get("data", {}).get("code") != "NotAuthorized", tool.name
+        if scope in SCOPES[tool.definition.admit]:
+            assert error.get("data", {}).get("code") != "NotAuthorized", tool.definition.name
         else:
             assert error_of(answer) == (200, -32600, 1)
-            assert error["data"]["details"]["needed"] in SCOPES[tool.admit]
+            assert error["data"]["details"]["needed"] in SCOPES[tool.definition.admit]
 
 
 def test_of_a_public_space_anybody_may_read() -> None:

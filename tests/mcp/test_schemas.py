@@ -95,6 +95,7 @@ def test_hints_say_what_a_tool_does() -> None:
     """What reads is read-only and may be repeated; nothing destroys, nothing reaches the open world."""
     writes = {
         "anda_brain_remember_conversation",
+        "anda_brain_get_or_init_user",
         "memory_add",
         "memory_alias",
         "checkpoint_save",
@@ -169,7 +170,7 @@ def bare(schema: Any) -> Any:
 
 def test_graymatters_seven_tools_are_there() -> None:
     """By name, title and hint."""
-    assert [tool.name for tool in facts.TOOLS] == list(ANNOTATED)
+    assert [tool.definition.name for tool in facts.TOOLS] == list(ANNOTATED)
     for name, (title, reads) in ANNOTATED.items():
         assert (BY_NAME[name]["title"], BY_NAME[name]["annotations"]["readOnlyHint"]) == (title, reads)
 
