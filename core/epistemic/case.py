@@ -100,6 +100,9 @@ class Case:
         self.scores: dict[Side, float | None] = {"support": None, "opposition": None}
         self.doubts: list[Doubt] = []
         self.status: Status = "insufficient"
+        self.consulted: list[Judged] = []  # claims about other values, read for what the world is closed by
+        self.snapshots: tuple[str, ...] = ()  # the complete records that leave the target out: it is rejected
+        self.uncovered = False  # the world was to be closed, and nothing closes it
 
     @property
     def strong_support(self) -> bool:

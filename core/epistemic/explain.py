@@ -74,6 +74,12 @@ def belief_json(case: Case) -> dict[str, Json]:
         "uncertainty": {"level": _LEVELS[case.status], "reasons": reasons},
         **_frame(case.request),
     }
+    if case.snapshots:  # KIP §24.2: rejected by absence, and by whose record
+        out["closed_world"] = {
+            "subject": {"id": case.target.subject},
+            "predicate_ref": case.target.predicate_ref,
+            "evidence_ids": list(case.snapshots),
+        }
     level = case.request.explanation
     out["explanation"] = (
         {} if level == "none" else summary(case) if level == "summary" else _ledger(case, shown)
@@ -88,6 +94,14 @@ def _frame(request: Request) -> dict[str, Json]:
         "temporal": {"valid_at": format_instant(request.valid_at), "as_of_seq": request.as_of_seq},
         "policy": request.policy.identity,
     }
+
+
+def timed(value: dict[str, Json], request: Request) -> dict[str, Json]:
+    """A virtual result, and those within a slot's, as one about the time of another request."""
+    out = {**value, **_frame(request)}
+    if "candidate_projections" in value:
+        out["candidate_projections"] = [timed(belief, request) for belief in value["candidate_projections"]]
+    return out
 
 
 def _side(case: Case, side: Side, shown: Shown) -> dict[str, Json]:
@@ -118,6 +132,8 @@ def summary(case: Case) -> dict[str, Json]:
     excluded = [judged for judged, _ in case.judged if judged.excluded is not None]
     if excluded:
         factors.append(f"left out: {_count(len(excluded), 'Assertion')}")
+    if case.snapshots:
+        factors.append(f"left out by {_count(len(case.snapshots), 'complete record')} of its subject")
     return {"leading_factors": factors, "warnings": _warnings(case)}
 
 

@@ -7,6 +7,7 @@ apply them (`stages`). A policy is never changed in place: another rule is anoth
   far its source is trusted; the strongest claim of a group of claims with one origin speaks for the group; groups
   add up as independent reasons, 1 - (1 - a)(1 - b). Its score is a normalized strength, not a probability.
 * `kip:policy:forecast` is the same arithmetic over predictions and inferences.
+* `kip:policy:closed-world` is the baseline and one rule more: see `core.epistemic.closed`.
 * `test-deterministic` is the portable policy of the conformance suite: no weights, only the presence of trusted
   independent roots on either side.
 """
@@ -43,6 +44,7 @@ class Policy(msgspec.Struct, frozen=True):
     unstated: the confidence assumed where an Assertion states none.
     imported_at_most: what an imported claim of no trusted source can weigh at most: never enough to be accepted.
     expand_conflicts: whether support for another value of a functional predicate counts against this one.
+    closed_world: whether what a complete record leaves out is rejected (KIP §24.2); never so by default.
     """
 
     id: str
@@ -56,6 +58,7 @@ class Policy(msgspec.Struct, frozen=True):
     unstated: float = 0.5
     imported_at_most: float = 0.5
     expand_conflicts: bool = True
+    closed_world: bool = False
     score_semantics: str | None = "normalized_support_not_probability"
 
     @property
@@ -77,6 +80,13 @@ FORECAST: Final = Policy(
     description="As the baseline, over predictions and inferences: what is expected, not what is.",
     modes=frozenset({"predicted", "inferred"}),
 )
+CLOSED_WORLD: Final = Policy(
+    id="kip:policy:closed-world",
+    version=1,
+    method="graded-independent-roots",
+    description="As the baseline; and rejects what a trusted record, complete by the schema, leaves out.",
+    closed_world=True,
+)
 DETERMINISTIC: Final = Policy(
     id="test-deterministic",
     version=1,
@@ -87,7 +97,9 @@ DETERMINISTIC: Final = Policy(
     score_semantics=None,
 )
 
-POLICIES: Final[dict[str, Policy]] = {policy.id: policy for policy in (BASELINE, FORECAST, DETERMINISTIC)}
+POLICIES: Final[dict[str, Policy]] = {
+    policy.id: policy for policy in (BASELINE, FORECAST, CLOSED_WORLD, DETERMINISTIC)
+}
 """Every policy of this engine by id; the first is the default."""
 
 

@@ -52,6 +52,9 @@ class Sight(Protocol):
     def functional(self, predicate_ref: str) -> bool:
         """Whether the schema allows one value of a predicate at a time (KIP §25.1)."""
 
+    def closed_by(self, predicate_ref: str) -> str | None:
+        """The class of Evidence that the schema declares complete for a predicate (KIP §24.2), or None."""
+
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """The context of a projection (KIP §27.1).

@@ -65,12 +65,13 @@ def expand_conflicts(case: Case) -> None:
 def gather(case: Case) -> None:
     """Judge every Assertion about the target and its rivals, each once in a query."""
     for proposition in case.propositions:
-        case.judged.extend((judged, False) for judged in _judged_about(case.session, proposition))
+        case.judged.extend((judged, False) for judged in judged_about(case.session, proposition))
     for proposition in case.rivals:
-        case.judged.extend((judged, True) for judged in _judged_about(case.session, proposition))
+        case.judged.extend((judged, True) for judged in judged_about(case.session, proposition))
 
 
-def _judged_about(session: Session, proposition: Proposition) -> Iterator[Judged]:
+def judged_about(session: Session, proposition: Proposition) -> Iterator[Judged]:
+    """Every Assertion about a Proposition, each judged once in a query."""
     for found in session.sight.find(assertions_key(proposition.id)):
         known = session.judged.get(found)
         if known is None:
@@ -110,16 +111,17 @@ def judge(session: Session, assertion: Assertion) -> Judged:
 
 def trust_of(session: Session, assertion: Assertion, provenance: Provenance) -> TrustClass:
     """The trust of an Assertion: that of its best root, lowered by whoever reported it on the way (KIP §22)."""
+    return best(root_trust(session, assertion, root) for root in provenance.roots)
+
+
+def root_trust(session: Session, assertion: Assertion, root: Root) -> TrustClass:
+    """The trust of one root as an Assertion brings it."""
     trust = session.request.trust
     if trust.silent:
         return trust.default
-
-    def of(root: Root) -> TrustClass:
-        own = trust.said(root.trust, assertion.mode) or trust.default
-        passed = trust.said(root.via, assertion.mode)
-        return own if passed is None else worse(own, passed)
-
-    return best(of(root) for root in provenance.roots)
+    own = trust.said(root.trust, assertion.mode) or trust.default
+    passed = trust.said(root.via, assertion.mode)
+    return own if passed is None else worse(own, passed)
 
 
 # --- sides
@@ -262,18 +264,6 @@ def analyse_uncertainty(case: Case) -> None:
             "derived_only",
             bool(material) and all(item.assertion.mode == "inferred" for item in material),
         ),
+        ("coverage_gap", case.uncovered),
     ]
     case.doubts = [doubt for doubt, holds in found if holds]
-
-
-STAGES: Final[tuple[Callable[[Case], None], ...]] = (
-    ground,
-    expand_conflicts,
-    gather,
-    take_sides,
-    group_roots,
-    aggregate,
-    classify,
-    analyse_uncertainty,
-)
-"""The pipeline. `gather` runs `CHECKS`, provenance and trust for each Assertion once; see `judge`."""

@@ -33,7 +33,7 @@ READS: Final[frozenset[Action]] = frozenset({"read", "search", "project", "expor
 """Actions that leave the space as it is; all others need an endpoint that may write."""
 
 _NEEDS: Final[dict[Action, tuple[str, ...]]] = {
-    "project": ("belief_projection", "belief_slot", "projection_ledger", "materialized_projection"),
+    "project": ("belief_projection", "belief_slot", "projection_ledger", "materialized_projection", "closed_world"),
     "search": ("keyword_search", "semantic_search", "hybrid_search", "historical_search", "search_index_freshness"),
     "create": ("create_concept", "upsert_concept", "create_evidence", "create_activity", "ingestion_context"),
     "ensure": ("ensure_proposition",),

@@ -141,6 +141,8 @@ def describe(definition: Definition, env: Environment) -> dict[str, Json]:
         value["structural_fields"] = [f.ref for f in _structural_of(definition, env)]
     elif isinstance(definition, PredicateType):
         value.update(open_world=definition.open_world, complete=definition.complete)
+        if definition.closed_by is not None:
+            value["closed_world"] = {"evidence_class": definition.closed_by}
         value["note"] = "What may be said, not what is believed: FIND with BELIEF answers that."
     elif isinstance(definition, Facet):
         value.update(closed=definition.closed, fields=_rules(definition.fields))

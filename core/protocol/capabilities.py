@@ -19,7 +19,7 @@ SUPPORTED: Final[dict[str, bool]] = {
     "assertion_patterns": True, "evidence_patterns": True, "activity_patterns": True,
     "structural_patterns": True, "belief_projection": True, "belief_slot": True, "historical_as_of": True,
     "historical_by_time": True, "raw_path_operators": True, "projection_ledger": True,
-    "grouped_aggregation": True, "materialized_projection": False, "closed_world": False,
+    "grouped_aggregation": True, "materialized_projection": True, "closed_world": True,
     # KML (§143)
     "mutate_block": True, "forward_local_refs": True, "create_concept": True, "upsert_concept": True,
     "ensure_proposition": True, "create_evidence": True, "create_assertion": True, "create_activity": True,

@@ -50,6 +50,7 @@ class ResultContext(msgspec.Struct, frozen=True, kw_only=True):
     valid_at: str | UnsetType = UNSET
     search: SearchContext | UnsetType = UNSET
     cursor: str | UnsetType = UNSET
+    extensions: dict[str, Any] | UnsetType = UNSET
 
 
 class Warning(msgspec.Struct, frozen=True):  # noqa: A001 - the protocol's word

@@ -6,12 +6,12 @@ bindings a projection gives. What must never live here: how belief is formed (`c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Any, Final
 
 from core.epistemic.case import Session
 from core.epistemic.policy import find_policy
-from core.epistemic.project import project, project_slot, slot_targets
+from core.epistemic.project import Materialized, Projection, project, project_slot, slot_targets
 from core.epistemic.sight import EXPLANATIONS, Request, Target
 from core.epistemic.trust import Trust
 from core.errors import NoemaError
@@ -27,10 +27,15 @@ from core.query.logic import Belief, BeliefSlot, Row, Virtual, known_value
 from core.query.match import Extend, bind
 from core.query.world import World
 from core.schema.validate import check_literal_object, check_object, check_subject
+from core.state.memo import Memo
+from core.state.space import SpaceState
 
 _MEMBERS: Final = frozenset({
     "purpose", "risk", "policy", "include_historical", "include_hypothetical", "explanation", "context",
 })  # fmt: skip
+
+MATERIALIZED: Final = "noema/materialized_projection"
+"""The member of a result context's extensions that tells of beliefs that were not formed anew (KIP §50)."""
 
 
 def projection_request(find: Find, world: World, valid_at: Instant) -> Request:
@@ -136,6 +141,9 @@ class _Sight:
         definition = self._world.env.known("predicate", predicate_ref)
         return bool(getattr(definition, "functional", False))
 
+    def closed_by(self, predicate_ref: str) -> str | None:
+        return getattr(self._world.env.known("predicate", predicate_ref), "closed_by", None)
+
 
 class Believer:
     """Projects for one query. The session is made when the first projection is asked for."""
@@ -147,6 +155,8 @@ class Believer:
         self._session: Session | None = None
         self._done: dict[tuple[str, ...], Projected] = {}
         self._count = 0
+        self._memo = _memo_of(world)
+        self._served: list[Instant] = []  # for what world time each belief taken from the memo was formed
 
     def authorize(self) -> None:
         """Refuse a caller who may not project, before any row is looked at (KIP §29.4).
@@ -173,7 +183,19 @@ class Believer:
     def result_context(self) -> dict[str, Json]:
         """The members of the result context that say how belief was formed (KIP §50)."""
         request = self.session.request
-        return {"epistemic_policy": request.policy.identity, "valid_at": format_instant(request.valid_at)}
+        out: dict[str, Json] = {
+            "epistemic_policy": request.policy.identity,
+            "valid_at": format_instant(request.valid_at),
+        }
+        if self._served:  # KIP §21.9: under which policy, from which state and about when they were formed
+            basis = {
+                "beliefs": len(self._served),
+                "epistemic_policy": request.policy.identity,
+                "snapshot_seq": request.as_of_seq,
+                "valid_at": [format_instant(min(self._served)), format_instant(max(self._served))],
+            }
+            out["extensions"] = {MATERIALIZED: basis}
+        return out
 
     def extend(self, pattern: Virtual) -> Extend:
         """The function that extends a row by the projections of a pattern."""
@@ -285,7 +307,7 @@ class Believer:
 
         return extend
 
-    def _projected(self, key: tuple[str, ...], make: Callable[[], dict[str, Json]]) -> Projected:
+    def _projected(self, key: tuple[str, ...], make: Callable[[], Projection]) -> Projected:
         """A projection of this query, made once.
 
         Raises:
@@ -302,5 +324,39 @@ class Believer:
                     hint="Bind fewer statements before BELIEF.",
                     details={"limit": limit},
                 )
-            known = self._done[key] = Projected("\x1f".join(key), make())
+            known = self._done[key] = Projected("\x1f".join(key), self._value(key, make))
         return known
+
+    def _value(self, key: tuple[str, ...], make: Callable[[], Projection]) -> dict[str, Json]:
+        """A projection out of the state's memo, or a new one, which is then kept there (KIP §21.9)."""
+        if self._memo is None:
+            return make().value
+        request, identity = self.session.request, self._identity(key)
+        kept: Materialized | None = self._memo.get(identity)
+        known = None if kept is None else kept.about(request)
+        if kept is not None and known is not None:
+            self._served.append(kept.valid_at)
+            return known
+        made = make()
+        keeping = made.materialized(request)
+        self._memo.put(identity, keeping, len(keeping.body))
+        return made.value
+
+    def _identity(self, key: tuple[str, ...]) -> Hashable:
+        """Everything a projection from one state depends on but the world time."""
+        request = self.session.request
+        return (
+            key,
+            (request.policy.id, request.policy.version),
+            self.world.context.trust,
+            (request.purpose, request.risk, request.context),
+            (request.include_historical, request.include_hypothetical, request.explanation),
+            (request.as_of_seq, self.world.env.version),
+        )
+
+
+def _memo_of(world: World) -> Memo | None:
+    """Where projections are kept: with a committed state, for callers from whom nothing at all is hidden."""
+    context = world.context
+    plain = world.open and context.projectable is None and context.hidden_fields is None
+    return world.view.memo if plain and isinstance(world.view, SpaceState) else None

@@ -86,7 +86,11 @@ class ConceptType(msgspec.Struct, frozen=True):
 
 
 class PredicateType(msgspec.Struct, frozen=True):
-    """A Predicate (Schema Packages §41-57). `functional` shapes belief, never what may be stored."""
+    """A Predicate (Schema Packages §41-57). `functional` shapes belief, never what may be stored.
+
+    closed_by: the class of Evidence whose records of a subject are complete (KIP §24.2, Schema Packages §51); None
+    where the world is open.
+    """
 
     ref: str
     name: str
@@ -95,6 +99,7 @@ class PredicateType(msgspec.Struct, frozen=True):
     functional: bool = False
     open_world: bool = True
     complete: bool = False
+    closed_by: str | None = None
     document: dict[str, Any] = {}
 
 
@@ -319,8 +324,24 @@ def _predicate(package: str, name: str, definition: dict[str, Any]) -> Predicate
         functional=bool(definition.get("functional", False)),
         open_world=bool(definition.get("open_world", True)),
         complete=bool(definition.get("complete", False)),
+        closed_by=_closing(definition, f"{name}.closed_world"),
         document=definition,
     )
+
+
+def _closing(definition: dict[str, Any], at: str) -> str | None:
+    """What closes the world of a predicate: declared as such, and by Evidence that is named (Schema Packages §51)."""
+    declared = definition.get("closed_world")
+    if declared is None:
+        return None
+    if not isinstance(declared, dict) or set(declared) != {"evidence_class"}:
+        raise _malformed(at, "must name an evidence_class and nothing else")
+    name = declared["evidence_class"]
+    if not isinstance(name, str) or not name:
+        raise _malformed(at, "must name an evidence_class")
+    if definition.get("open_world") is not False:
+        raise _malformed(at, "contradicts open_world, which must be false beside it")
+    return name
 
 
 def _facet(package: str, name: str, definition: dict[str, Any]) -> Facet:

@@ -9,6 +9,7 @@ from core.model.ids import Kind
 from core.model.instants import Instant
 from core.model.log import Delta, SpaceMeta
 from core.state.layer import Empty, Layer
+from core.state.memo import Memo
 from core.state.view import Counts, TextStats, View
 
 
@@ -16,10 +17,10 @@ class SpaceState:
     """What a space remembers after commit `ver`. Implements `View`.
 
     ver: the log version; seq: the KIP `space_seq`; at: when that commit was made (ms); meta: protected state.
-    `tail` is the topmost of the layers that lie over the segments.
+    `tail` is the topmost of the layers that lie over the segments; `memo` keeps what was derived from this state.
     """
 
-    __slots__ = ("at", "meta", "seq", "tail", "ver")
+    __slots__ = ("at", "memo", "meta", "seq", "tail", "ver")
 
     def __init__(self, *, meta: SpaceMeta, ver: int, seq: int, at: Instant, tail: Layer) -> None:
         self.meta = meta
@@ -27,6 +28,7 @@ class SpaceState:
         self.seq = seq
         self.at = at
         self.tail = tail
+        self.memo = Memo()
 
     @staticmethod
     def on(below: View, *, meta: SpaceMeta, ver: int, seq: int, at: Instant) -> SpaceState:

@@ -474,3 +474,33 @@ def test_kip2_epi_027_materialized_projection_discloses_its_basis(world):
     assert world.elements("evidence") == []
     if not SUPPORTED["materialized_projection"]:
         pytest.skip("materialized_projection is not advertised")
+
+
+def test_kip2_epi_027_what_is_served_again_names_its_basis(world):
+    """Policy, state and world time under which it was formed stand in the result context; a fresh one has none."""
+    say(world)
+    ask = f'FIND(?b) WHERE {{?b BELIEF {ZONE}}} WITH EPISTEMIC {{policy: "test-deterministic"}}'
+
+    def asked():
+        reply = world.ok(ask)
+        context = reply["results"][0]["context"]
+        return reply.result[0], context, context.get("extensions", {}).get("noema/materialized_projection")
+
+    with world.unchanged():
+        (fresh, at, none), (served, again, basis) = asked(), asked()
+    assert none is None
+    assert at["valid_at"] < again["valid_at"]
+    assert served == {**fresh, "temporal": {**fresh["temporal"], "valid_at": again["valid_at"]}}
+    assert basis == {
+        "beliefs": 1,
+        "epistemic_policy": {"id": "test-deterministic", "version": "1"},
+        "snapshot_seq": world.state().seq,
+        "valid_at": [at["valid_at"], at["valid_at"]],
+    }
+
+    say(world, by="self", stance="reject")
+    new, _, stale = asked()
+    assert (new["status"], stale) == ("contested", None)
+    assert (
+        new["support"]["root_groups"] == fresh["support"]["root_groups"]
+    )  # what was served counts for nothing

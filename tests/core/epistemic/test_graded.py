@@ -147,5 +147,6 @@ def test_policies_by_name() -> None:
     assert refused.value.details["available"] == [
         "kip:policy:baseline",
         "kip:policy:forecast",
+        "kip:policy:closed-world",
         "test-deterministic",
     ]
