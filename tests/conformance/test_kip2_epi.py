@@ -431,7 +431,9 @@ def test_kip2_epi_026_closed_world_exception_is_explicit(world):
     names = [row["policy_id"] for row in world.rows("LIST EPISTEMIC POLICIES")]
     for policy in (None, *(name for name in names if name not in closing)):
         assert absent(policy)["status"] == "insufficient"
-    assert len(world.elements("assertion")) == 4
+    say(world, '(:alice, "enrolled_at", :globex)', by="carol", more="confidence: 0.2", globex=globex)
+    assert {absent(policy)["status"] for policy in closing} == {"uncertain"}  # somebody speaks of it
+    assert len(world.elements("assertion")) == 5
 
 
 def test_kip2_epi_027_materialized_projection_discloses_its_basis(world):
