@@ -227,3 +227,15 @@ class CborReader:
         if not math.isfinite(number):
             self.fail("a number must be finite")
         return number
+
+
+def encode_json(value: Any) -> bytes:  # JSON values, from a caller of this process
+    """A value as JSON, to be sent.
+
+    Raises:
+        NoemaError: `InvalidInput` for what JSON cannot say: NaN, half a surrogate pair, other types.
+    """
+    try:
+        return json.dumps(value, allow_nan=False, ensure_ascii=False).encode("utf-8")
+    except (TypeError, ValueError) as error:  # UnicodeEncodeError is a ValueError
+        raise NoemaError("InvalidInput", f"what was given is not JSON: {error}") from error
