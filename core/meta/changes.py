@@ -70,6 +70,7 @@ def _place(statement: Changes, scope: Scope) -> tuple[int, int]:
         raise NoemaError(
             "HistoricalSnapshotUnavailable",
             f"the space has not reached seq {seq}; it is at {scope.state.seq}",
+            hint="Name a point up to `head_seq`.",
             details={"head_seq": scope.state.seq},
         )
     return seq, seq  # a commit's version is never below its space_seq

@@ -63,6 +63,7 @@ def _range(statement: History, scope: Scope) -> Range:
         raise NoemaError(
             "HistoricalSnapshotUnavailable",
             f"the space has not reached seq {start}; it is at {scope.state.seq}",
+            hint="Name a point up to `head_seq`.",
             details={"head_seq": scope.state.seq},
         )
     if end is not None and end < start:

@@ -86,6 +86,7 @@ def coordinate_of(as_of: AsOf, *, now: Instant, head_seq: int, head_at: Instant)
             raise NoemaError(
                 "HistoricalSnapshotUnavailable",
                 f"the space has not reached seq {value}; it is at {head_seq}",
+                hint="Name a point up to `head_seq`.",
                 details={"head_seq": head_seq},
             )
         return None if value == head_seq else Coordinate(seq=value)

@@ -28,6 +28,7 @@ class Progress:
         self._path = path
         self._target = target
         self.done = done
+        self._kept = True
 
     @classmethod
     def beside(cls, file: Path, target: str, *, restart: bool) -> Self:
@@ -47,14 +48,21 @@ class Progress:
         return cls(path, target, done)
 
     def note(self, key: str, conversation: int) -> None:
-        """Keep that one more was taken; whole or not at all."""
+        """Keep that one more was taken; whole or not at all.
+
+        Where nothing can be written beside the file, nothing is kept: the next run sends everything again, and
+        the service knows each conversation by its key.
+        """
         self.done[key] = conversation
+        if not self._kept:
+            return
         part = self._path.with_name(self._path.name + ".part")
         try:
             part.write_bytes(msgspec.json.encode({"target": self._target, "done": self.done}))
             part.replace(self._path)
         except OSError as error:
-            raise Failure(f"{self._path} cannot be written: {error.strerror}") from error
+            self._kept = False
+            click.echo(f"noema: how far this came is not kept: {self._path}: {error.strerror}", err=True)
 
     def finish(self) -> None:
         """Everything has been formed: there is nothing to resume."""

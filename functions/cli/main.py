@@ -6,12 +6,16 @@ to say `--help` is not used, so a command's module is imported when the command 
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from functions.cli.terminal import print_error
 from functions.settings import VERSION
+
+_AS_JSON: Final = "noema.as_json"
 
 # name -> (module, attribute, one line of help shown in the list)
 _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -31,6 +35,21 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
 
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """As click does; what is wrong with a command's own arguments is told in JSON where JSON was asked for."""
+        ctx.meta[_AS_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:  # whatever the command returns
+        """Run the command; a call that click refuses ends with its exit code, 2."""
+        try:
+            return super().invoke(ctx)
+        except click.ClickException as error:
+            if not ctx.meta[_AS_JSON]:
+                raise
+            print_error(error.format_message())
+            sys.exit(error.exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Names in the order in which a person meets them."""

@@ -66,14 +66,17 @@ def json_option(command: Callable[..., Any]) -> Callable[..., None]:
     return wrapped
 
 
+def print_error(message: str, **more: str | None) -> None:
+    """An error as one JSON value on standard output; what is None is left out."""
+    error = {"message": message, **{name: value for name, value in more.items() if value is not None}}
+    click.echo(json.dumps({"error": error}, ensure_ascii=False))
+
+
 def _fail(failure: Failure, *, as_json: bool) -> NoReturn:
     if as_json and failure.answer is not None:
         click.echo(json.dumps(failure.answer[1], ensure_ascii=False, indent=2))
     elif as_json:
-        error = {"message": failure.message, "hint": failure.hint, "code": failure.code}
-        click.echo(
-            json.dumps({"error": {k: v for k, v in error.items() if v is not None}}, ensure_ascii=False)
-        )
+        print_error(failure.message, hint=failure.hint, code=failure.code)
     else:
         if failure.answer is not None and failure.answer[0]:
             click.echo(failure.answer[0])

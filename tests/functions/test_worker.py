@@ -4,12 +4,14 @@ from typing import Any
 
 import pytest
 
+import core.service.formation as formation
 from core.errors import NoemaError
 from core.ports import Put, Unavailable, Update
 from core.service.hints import FORMATION, UPKEEP, Hint, read_hint, send_hint
 from core.service.owed import debt
 from core.storage.layout import HEAD, counter_sk, space_pk
 from core.storage.memory import MemoryTable
+from functions.logs import logger
 from functions.tick import tick
 from functions.worker import SPARE_MS, work
 from tests.doubles import CountingEntropy, Crash, FailingTable, Faults
@@ -98,6 +100,23 @@ def test_a_batch_of_spaces_is_formed(world: World) -> None:
     assert failed(work(batch(hint("demo"), hint("other")), Context(200_000), world.services)) == []
 
     assert (formed(world, "demo"), formed(world, "other")) == (1, 1)
+
+
+def test_a_conversation_that_fails_is_in_the_log_by_number(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A warning names it, so that somebody looks; what was said is not in it."""
+
+    def broken(*_: object) -> None:
+        raise ValueError("I love tea")
+
+    monkeypatch.setattr(formation, "form_part", broken)
+    lines: list[tuple[str, dict[str, Any]]] = []
+    monkeypatch.setattr(logger(), "warning", lambda event, extra: lines.append((event, extra)))
+
+    work(batch(hint("demo")), None, world.services)
+
+    assert lines == [("conversations failed", {"space": "demo", "failed": [1], "cancelled": []})]
 
 
 def test_a_message_delivered_twice_does_nothing_twice(world: World) -> None:

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from functions import cwts
+from functions.cli.importing import Progress
 from functions.cli.main import main
 from functions.cli.terminal import now_s
 from functions.keys import parse_public_key
@@ -128,6 +129,37 @@ def test_a_failure_is_json_where_json_was_asked_for() -> None:
 
     assert result.exit_code == 1
     assert json.loads(result.stdout)["error"]["message"] == f"there is no service at {NOWHERE}"
+
+
+@pytest.mark.parametrize(
+    ("args", "told"),
+    [
+        (("remember", "absent", "-s", "demo"), "No such file"),
+        (("recall", "demo"), "Missing argument 'QUESTION'"),
+        (("space", "create", "demo", "--tier", "15"), "not in the range"),
+        (("forget",), "No such command"),
+    ],
+)
+def test_a_call_that_is_wrong_is_told_in_json_too(args: tuple[str, ...], told: str) -> None:
+    """--json answers with one value also when the arguments are wrong; the exit code is 2."""
+    result = run(*args, "--json")
+
+    assert (result.exit_code, result.stderr) == (2, "")
+    assert told in json.loads(result.stdout)["error"]["message"]
+
+
+def test_an_import_goes_on_where_its_progress_cannot_be_kept(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside a file in a folder that takes no file, one line says so, once, and nothing fails."""
+    progress = Progress.beside(tmp_path / "absent" / "talk.json", "space", restart=False)
+
+    progress.note("a", 1)
+    progress.note("b", 2)
+    progress.finish()
+
+    assert progress.done == {"a": 1, "b": 2}
+    assert capsys.readouterr().err.count("is not kept") == 1
 
 
 def test_kip_parse_judges_each_command() -> None:

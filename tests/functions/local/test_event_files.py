@@ -8,6 +8,7 @@ import pytest
 
 from functions import management, reads, tick, worker, writes
 from functions.bootstrap import Services, adapters, build
+from functions.mcp import handler as mcp
 from functions.routing import respond
 from functions.settings import read_settings
 
@@ -19,9 +20,15 @@ FILES = (
     "writes-formation",
     "worker-formation",
     "reads-recall",
+    "mcp-tools_list",
     "tick-scheduled",
 )
-ROUTES = {"reads": reads.ROUTES, "management": management.ROUTES, "writes": writes.ROUTES}
+ROUTES = {
+    "reads": reads.ROUTES,
+    "management": management.ROUTES,
+    "writes": writes.ROUTES,
+    "mcp": mcp.ROUTES,
+}
 
 
 def event(name: str) -> dict[str, Any]:
@@ -41,7 +48,13 @@ def test_the_events_answer_one_another() -> None:
 
     answers = {name: _run(name, services) for name in FILES}
 
-    for name in ("reads-info", "management-create_space", "writes-formation", "reads-recall"):
+    for name in (
+        "reads-info",
+        "management-create_space",
+        "writes-formation",
+        "reads-recall",
+        "mcp-tools_list",
+    ):
         assert answers[name]["statusCode"] == 200, answers[name]
     assert answers["worker-formation"] == {"batchItemFailures": []}
     assert "green tea" in json.loads(answers["reads-recall"]["body"])["result"]["answer"]
@@ -58,7 +71,7 @@ def _run(name: str, services: Services) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    "name", ["reads-info", "reads-recall", "management-create_space", "writes-formation"]
+    "name", ["reads-info", "reads-recall", "management-create_space", "writes-formation", "mcp-tools_list"]
 )
 def test_an_http_event_has_the_members_of_api_gateway(name: str) -> None:
     """The members of payload format 2.0, as AWS documents them for a request without authorizer and cookies."""
