@@ -406,10 +406,10 @@ def turn_line(view: View, asked: Asked, turn: Ranked) -> Line | None:
     if not isinstance(evidence, Evidence):
         return None
     speaker = next((view.get(source) for source in evidence.source), None)
-    # Somebody else's word on whom the question is about, or on somebody unknown, is worth half.
-    direct = not (asked.strangers or asked.kin or asked.named or asked.lost) or bool(
-        set(evidence.source) & {person.id for person in asked.focus}
-    )
+    # Somebody else's word on whom the question is about, or on somebody unknown, is worth little more than half.
+    about = asked.kin.people if asked.kin is not None else asked.focus
+    known = not (asked.strangers or asked.kin or asked.named or asked.lost)
+    direct = known or bool(set(evidence.source) & {person.id for person in about})
     return Line(
         text=best_passage(text_of(evidence.payload.inline), asked.terms),
         entity=evidence.id,
