@@ -443,6 +443,7 @@ def test_kip2_epi_027_materialized_projection_discloses_its_basis(world):
         assert world.refused(required) == "UnsupportedCapability"
     ask = f"FIND(?b) WHERE {{?b BELIEF {ZONE}}}"
     portable = 'WITH EPISTEMIC {policy: "test-deterministic"}'
+    served: list[str] = []
 
     def asked(principal="owner", clauses="", **parameters):
         """The status, the same however often it is asked, with its basis held against what the answer says."""
@@ -455,11 +456,20 @@ def test_kip2_epi_027_materialized_projection_discloses_its_basis(world):
         assert context["snapshot_seq"] == answers[-1].result[0]["temporal"]["as_of_seq"]
         if not clauses:
             assert context["snapshot_seq"] == world.state().seq
+        for reply in answers:
+            basis = reply["results"][0]["context"].get("extensions", {}).get("noema/materialized_projection")
+            if basis is not None:  # served, not formed: from what is told (KIP §21.9, §50)
+                served.append(principal)
+                assert basis["epistemic_policy"] == context["epistemic_policy"]
+                assert basis["snapshot_seq"] == reply.result[0]["temporal"]["as_of_seq"]
+                assert basis["valid_at"][0] <= reply.result[0]["temporal"]["valid_at"]
         return answers[-1].result[0]["status"]
 
     soon = format_instant(world.clock.now() + 60_000)
-    claim = say(world, more=f'valid: {{until: "{soon}"}}')
+    claim = say(world, more=f'valid: {{from: "{TIE}", until: "{soon}"}}')
     first = world.state().seq
+    assert asked() == "accepted"
+    assert asked(clauses=f'FOR TIME "{BEFORE}"') == "insufficient"
     assert asked() == "accepted"
     world.ok("UPDATE :carol SET ATTRIBUTES {unrelated: true}")
     assert asked() == "accepted"
@@ -474,6 +484,8 @@ def test_kip2_epi_027_materialized_projection_discloses_its_basis(world):
     assert asked() == "insufficient"
     assert [found.id for found in world.elements("assertion")] == [claim["id"], against["id"]]
     assert world.elements("evidence") == []
+    assert bool(served) == SUPPORTED["materialized_projection"]
+    assert "reader_hidden" not in served
     if not SUPPORTED["materialized_projection"]:
         pytest.skip("materialized_projection is not advertised")
 
