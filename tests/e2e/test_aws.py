@@ -104,7 +104,12 @@ def _stack(aws: LocalAws) -> Stack:
         pytest.skip("scripts/test installs SAM CLI into .venv-sam")
     name = fresh_name("stack")
     private, public = generate_key()
-    overrides = [f"TenantPublicKeys={public}", f"AdminPublicKeys={public}", "Managers=ada"]
+    overrides = [
+        f"TenantPublicKeys={public}",
+        f"AdminPublicKeys={public}",
+        "Managers=ada",
+        "McpHosts=127.0.0.1",
+    ]
     env = {**os.environ, "NOEMA_MINISTACK": aws.url}  # noqa: TID251 - the command's own
     done = subprocess.run(
         ["scripts/deploy", "--local", "--stack", name, "--parameter-overrides", *overrides],
@@ -185,6 +190,33 @@ def test_kip_is_spoken_by_two_functions_with_the_rights_there_are(stack: Stack) 
     assert len(purged["result"]["purged"]) == 1
     assert "warnings" not in purged  # erased from all of history, now
     assert say("execute_kip_readonly", find)["results"][0]["result"] == ["Łukasz 🙂"]
+
+
+def test_mcp_is_a_function_of_its_own(stack: Stack) -> None:
+    """An agent adds a fact, finds it, sends a conversation and recalls it, with the rights that the role has."""
+    stack.create_space("agents")
+    headers = {"authorization": f"Bearer {stack.token('agents')}", "mcp-protocol-version": "2025-11-25"}
+
+    def tool(name: str, **arguments: Any) -> dict[str, Any]:
+        params = {"name": name, "arguments": arguments}
+        message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+        response = stack.http.post("/mcp/agents", json=message, headers=headers)
+        assert response.status_code == 200, response.text
+        result: dict[str, Any] = response.json()["result"]
+        assert not result["isError"], result
+        return dict(result["structuredContent"])
+
+    assert tool("memory_add", agent_id="a", text="Releases are cut on Tuesdays.")["stored"] is True
+    assert tool("memory_search", agent_id="a", query="releases")["facts"] == ["Releases are cut on Tuesdays."]
+    assert tool("memory_add", agent_id="a", text="Releases are cut on Tuesdays.")["stored"] is False
+    number = tool("anda_brain_remember_conversation", messages=MESSAGES)["conversation"]
+    stack.wait_formed("agents", number)
+    found = tool("anda_brain_recall_memory", query="What does Ada prefer to drink?")
+
+    assert "green tea" in found["content"]
+    assert stack.http.get("/mcp/agents", headers=headers).status_code == 405
+    refused = stack.http.post("/mcp/agents", json={}, headers={**headers, "host": "evil.example"})
+    assert refused.status_code in (403, 404)  # 404 where the gateway itself does not know the name
 
 
 def test_large_and_binary_bodies_pass_through(stack: Stack) -> None:
