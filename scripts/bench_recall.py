@@ -7,8 +7,8 @@
 Forms every session as one conversation (speakers as names, the session's date as its timestamp) through the
 services over the memory store, asks every question of categories 1 to 4 that has gold evidence, and prints the
 share of the evidence turns among the first 5, 10 and 20 turns and within the first 500, 1,000 and 2,000 tokens
-(four characters are a token), and the time of a question. It also asks each space the questions of the next one:
-the less often those are answered the better. `--answers` prints what is answered to the first ten questions.
+(four characters are a token), and the time of a question. It also asks each space the questions of the next
+one, about their people and about its own: the less often those are answered, and the more doubtfully, the better. `--answers` prints what is answered to the first ten questions.
 
 `--grow` forms the conversations over and over, under ever new names, into one space of about N elements in the
 embedded store, compacts it, and times questions: the first ones of a new process (cold: nothing read yet), then
@@ -106,11 +106,33 @@ def _tokens(evidence: Evidence) -> int:
     return estimate_tokens(len(text_of(evidence.payload.inline)))
 
 
-def answered(world: World, space: str, sample: dict) -> float:
-    """The share of a conversation's questions to which a space says it has an answer."""
+def answered(world: World, space: str, sample: dict, people: tuple[str, str]) -> list[tuple[bool, float]]:
+    """For a conversation's questions, asked about two people of a space: whether they are answered, how doubtfully."""
     state, now = world.spaces.load(space), world.clock.now()
-    asked = [item["question"] for item in sample["qa"] if item["category"] != 5][:100]
-    return statistics.mean(answer(state, Question(query=text), now).found for text in asked)
+    out = []
+    for item in [one for one in sample["qa"] if one["category"] != 5][:100]:
+        text = item["question"]
+        for name, other in zip(_speakers(sample), people, strict=True):
+            text = re.sub(rf"\b{name}\b", other, text)
+        found = answer(state, Question(query=text), now)
+        out.append((found.found, found.uncertainty))
+    return out
+
+
+def print_answered(world: World, samples: list[dict]) -> None:
+    """How often a space answers its own questions, another's, and another's asked about its own people."""
+    for name, step, renamed in (
+        ("its own", 0, False),
+        ("another's", 1, False),
+        ("another's about its people", 1, True),
+    ):
+        results = []
+        for i, sample in enumerate(samples):
+            other = samples[(i + step) % len(samples)]
+            results += answered(world, f"bench_{i}", other, _speakers(sample if renamed else other))
+        share = 100 * statistics.mean(found for found, _ in results)
+        doubt = statistics.mean([uncertainty for found, uncertainty in results if found] or [0])
+        print(f"answered: {share:.0f} % of {name} questions, with a mean uncertainty of {doubt:.2f}")
 
 
 def main() -> None:
@@ -150,11 +172,7 @@ def main() -> None:
     middle, late = seconds[len(seconds) // 2], seconds[len(seconds) * 95 // 100]
     print(f"all: {len(shares)} questions, recall@5/10/20 and within 500/1000/2000 tokens {means(shares)}")
     print(f"ranking: p50 {middle * 1e3:.2f} ms, p95 {late * 1e3:.2f} ms")
-    own = statistics.mean(answered(world, f"bench_{i}", sample) for i, sample in enumerate(samples))
-    foreign = statistics.mean(
-        answered(world, f"bench_{i}", samples[(i + 1) % len(samples)]) for i in range(len(samples))
-    )
-    print(f"answered: {100 * own:.0f} % of a space's own questions, {100 * foreign:.0f} % of another's")
+    print_answered(world, samples)
 
 
 def means(shares: list[list[float]]) -> str:
