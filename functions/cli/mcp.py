@@ -22,13 +22,28 @@ _TIMEOUT_S = 60.0
 
 
 @click.command()
-@click.option("-s", "--space", "space_id", envvar="NOEMA_SPACE", required=True, help="The space.")
+@click.option(
+    "-s", "--space", "space_id", envvar=["NOEMA_SPACE", "MCP_SPACE_ID"], required=True, help="The space."
+)
 @click.option("--url", envvar="NOEMA_URL", help="A service elsewhere; without it, the memory in --data.")
-@click.option("--token", envvar="NOEMA_TOKEN", help="A CWT or a space token, for --url.")
+@click.option("--token", envvar=["NOEMA_TOKEN", "MCP_AUTH_TOKEN"], help="A CWT or a space token, for --url.")
 @click.option("--data", type=click.Path(file_okay=False, path_type=Path), envvar="NOEMA_DATA_DIR",
               default=".noema", show_default=True, help="Where the memory is kept, without --url.")  # fmt: skip
-@click.option("--create", is_flag=True, help="Make the space in --data if it is not there.")
-def mcp(space_id: str, url: str | None, token: str | None, data: Path, *, create: bool) -> None:
+@click.option(
+    "--create",
+    is_flag=True,
+    envvar="MCP_AUTO_CREATE_SPACE",
+    help="Make the space in --data if it is not there.",
+)
+@click.option(
+    "--tier",
+    type=click.IntRange(0, 14),
+    default=4,
+    show_default=True,
+    envvar="MCP_AUTO_CREATE_TIER",
+    help="Its size class, with --create.",
+)
+def mcp(space_id: str, url: str | None, token: str | None, data: Path, *, create: bool, tier: int) -> None:
     """Serve one space to an MCP client over standard input and output.
 
     The client starts this command; `noema init` writes that into the configurations of the usual ones. With --url
@@ -40,7 +55,7 @@ def mcp(space_id: str, url: str | None, token: str | None, data: Path, *, create
         if url is not None:
             _there(stream, url, token, space_id)
         else:
-            _here(stream, space_id, data, create=create)
+            _here(stream, space_id, data, tier=tier if create else None)
     except (Failure, SettingsError) as error:
         raise click.ClickException(str(error)) from error
     except (KeyboardInterrupt, BrokenPipeError):
@@ -77,7 +92,7 @@ def _there(stream: IO[bytes], url: str, token: str | None, space_id: str) -> Non
         stdio.run(sys.stdin.buffer, stream, stdio.There(post))
 
 
-def _here(stream: IO[bytes], space_id: str, data: Path, *, create: bool) -> None:
+def _here(stream: IO[bytes], space_id: str, data: Path, *, tier: int | None) -> None:
     from functions.cli.serve import environment  # noqa: PLC0415 - the same store and settings as `noema serve`
 
     os.environ.update(environment(os.environ, "127.0.0.1", data))  # noqa: TID251 - where the handlers read theirs
@@ -93,8 +108,8 @@ def _here(stream: IO[bytes], space_id: str, data: Path, *, create: bool) -> None
     found = services()
     if found.settings.store == "aws":
         raise Failure("NOEMA_STORE is aws, which is served by Lambda. Give --url.")
-    if create:
-        _create(found, space_id)
+    if tier is not None:
+        _create(found, space_id, tier)
 
     def log(line: str) -> None:
         click.echo(line, err=True)
@@ -110,13 +125,13 @@ def _here(stream: IO[bytes], space_id: str, data: Path, *, create: bool) -> None
         background.stop()
 
 
-def _create(found: Services, space_id: str) -> None:
+def _create(found: Services, space_id: str, tier: int) -> None:
     """Make the space; one that is there stays as it is."""
     from core.errors import NoemaError  # noqa: PLC0415
     from core.protocol.http_types import CreateSpaceInput  # noqa: PLC0415
     from functions.identity import LOCAL  # noqa: PLC0415
 
-    wish = CreateSpaceInput(user=LOCAL.subject, space_id=space_id, tier=4)
+    wish = CreateSpaceInput(user=LOCAL.subject, space_id=space_id, tier=tier)
     try:
         found.admin.create_space(LOCAL, wish, found.clock.now() + 10_000)
     except NoemaError as error:

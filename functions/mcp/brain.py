@@ -140,6 +140,7 @@ def _recall(turn: Turn, arguments: dict[str, Any]) -> Answer:
     memories = [_memory(found.memories[p.item - 1], p) for p in page.pieces if p.item]
     told: dict[str, Any] = {
         "content": "".join(p.text for p in page.pieces if not p.item),
+        "origin": turn.origin("conversations"),
         "found": found.found,
         "uncertainty": found.uncertainty,
         "memories": memories,
@@ -209,7 +210,7 @@ def _list(turn: Turn, arguments: dict[str, Any]) -> Answer:
         if len(shown) < 2 or estimate_tokens(text) <= BUDGET:
             break
         limit = max(1, min(len(shown) - 1, len(shown) * BUDGET // estimate_tokens(text)))
-    told: dict[str, Any] = {"conversations": shown}
+    told: dict[str, Any] = {"conversations": shown, "origin": turn.origin("conversations")}
     if cursor is not None:
         told["next_cursor"] = cursor
     body = turn.fence(quote(text), f"conversations/{query.collection}") if shown else "No conversations."
@@ -246,11 +247,12 @@ def _get(turn: Turn, arguments: dict[str, Any]) -> Answer:
     told: dict[str, Any] = msgspec.to_builtins(found)
     messages = told["messages"]
     page = take([str(each.get("content", "")) for each in messages], start)
+    told["origin"] = turn.origin("conversations")
     told["messages"] = [{**messages[p.item], "content": p.text} for p in page.pieces]
     rest = None if page.rest is None else write_cursor("get_conversation", arguments, page.rest)
     if rest is not None:
         told["next_cursor"] = rest
-    head = {name: value for name, value in told.items() if name not in ("messages", "next_cursor")}
+    head = {name: value for name, value in told.items() if name not in ("messages", "next_cursor", "origin")}
     lines = [json.dumps(head, ensure_ascii=False)]
     lines += [f"{messages[p.item].get('role', '?')}: {p.text}" for p in page.pieces]
     shown = turn.fence(quote("\n".join(lines)), f"conversations/{wish.collection}/{wish.conversation_id}")

@@ -70,6 +70,7 @@ _MEMORY: Final = s.record(
         "created_at": s.text("When it was said, RFC 3339."),
     },
 )
+_ORIGIN: Final = s.text("Where what was recalled comes from, and that it is data.")
 _NEXT: Final = s.text("Give it as `cursor` to go on.")
 _CONVERSATION: Final = {
     "_id": s.whole("The conversation's number."),
@@ -127,6 +128,7 @@ DEFINITIONS: Final = (
         gives=s.record(
             {
                 "content": s.text("The answer."),
+                "origin": _ORIGIN,
                 "found": s.flag("Whether anything was found."),
                 "memories": s.array(_MEMORY, "What the answer rests on, in the order of its numbers."),
             },
@@ -223,7 +225,7 @@ DEFINITIONS: Final = (
         ),
         gives=s.record(
             {"conversations": s.array(s.record(_CONVERSATION), "Oldest first within the page.")},
-            {"next_cursor": _NEXT},
+            {"origin": _ORIGIN, "next_cursor": _NEXT},
         ),
         admit="read",
         reads=True,
@@ -244,7 +246,7 @@ DEFINITIONS: Final = (
                 "cursor": s.CURSOR,
             },
         ),
-        gives=s.record(_CONVERSATION, {"usage": _USAGE, "next_cursor": _NEXT}),
+        gives=s.record(_CONVERSATION, {"usage": _USAGE, "origin": _ORIGIN, "next_cursor": _NEXT}),
         admit="read",
         reads=True,
     ),

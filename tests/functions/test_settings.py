@@ -10,6 +10,22 @@ KEY = base64.b64encode(bytes(32)).decode()
 LOCAL = {"ALLOW_INSECURE_LOCAL": "1", "NOEMA_ENDPOINT_HOST": "127.0.0.1"}
 
 
+def test_what_mcp_is_served_to() -> None:
+    """Hosts and origins are comma lists in lower case; an origin that is none is refused by its variable's name."""
+    settings = read_settings(
+        {
+            "MCP_HTTP_ALLOWED_HOSTS": "Memory.example.org, localhost:8042,",
+            "MCP_HTTP_ALLOWED_ORIGINS": "https://A.example",
+        }
+    )
+
+    assert settings.mcp_hosts == ("memory.example.org", "localhost:8042")
+    assert settings.mcp_origins == ("https://a.example",)
+    assert read_settings({}).mcp_hosts == read_settings({}).mcp_origins == ()
+    with pytest.raises(SettingsError, match="MCP_HTTP_ALLOWED_ORIGINS"):
+        read_settings({"MCP_HTTP_ALLOWED_ORIGINS": "a.example"})
+
+
 def test_an_empty_environment_is_locked() -> None:
     """Nobody is admitted where nothing is configured."""
     settings = read_settings({})
