@@ -122,9 +122,9 @@ def answered(world: World, space: str, sample: dict, people: tuple[str, str]) ->
 def print_answered(world: World, samples: list[dict]) -> None:
     """How often a space answers its own questions, another's, and another's asked about its own people."""
     for name, step, renamed in (
-        ("its own", 0, False),
-        ("another's", 1, False),
-        ("another's about its people", 1, True),
+        ("its own questions", 0, False),
+        ("another's questions", 1, False),
+        ("another's questions, about its people", 1, True),
     ):
         results = []
         for i, sample in enumerate(samples):
@@ -132,7 +132,7 @@ def print_answered(world: World, samples: list[dict]) -> None:
             results += answered(world, f"bench_{i}", other, _speakers(sample if renamed else other))
         share = 100 * statistics.mean(found for found, _ in results)
         doubt = statistics.mean([uncertainty for found, uncertainty in results if found] or [0])
-        print(f"answered: {share:.0f} % of {name} questions, with a mean uncertainty of {doubt:.2f}")
+        print(f"answered: {share:.0f} % of {name}, with a mean uncertainty of {doubt:.2f}")
 
 
 def main() -> None:

@@ -72,6 +72,7 @@ _NO_SUBJECT: Final = (
 _YES_NO: Final = re.compile(rf"\W*(?:(?:and|so|but|hey),? )?(?:{_AUXILIARY})\b", re.IGNORECASE)
 _WHEN: Final = re.compile(r"\W*(?:and |so |but )?(?:when|since when|how long)\b", re.IGNORECASE)
 _WHY: Final = re.compile(r"\W*(?:and |so |but )?(?:why|how come|for what reason)\b", re.IGNORECASE)
+_WHO: Final = re.compile(r"\W*(?:and |so |but )?(?:who|whom)\b", re.IGNORECASE)
 _ME: Final = re.compile(
     r"(?<!tell )(?<!give )(?<!show )(?<!remind )\b(?:i|my|me|mine)\b(?! wonder)", re.IGNORECASE
 )
@@ -87,7 +88,8 @@ class Asked(msgspec.Struct, frozen=True):
     answer nothing. past: it asks for what was. broad: it asks for all there is.
     strangers: terms that name somebody whom nobody here is known by. kin: whose relatives it is about.
     kind: the kind of thing it wants ("drink"). rest: terms that neither name anybody nor ask for a predicate.
-    closed: it can be answered with yes or no. dating: it asks when. reason: it asks why. lost: it asks about who
+    closed: it can be answered with yes or no. dating: it asks when. who: it asks who it is that a
+    claim holds of. reason: it asks why. lost: it asks about who
     asks, and nobody knows who that is.
     """
 
@@ -112,6 +114,7 @@ class Asked(msgspec.Struct, frozen=True):
     dating: bool = False
     reason: bool = False
     lost: bool = False
+    who: bool = False
 
 
 def read_asked(view: View, question: Question, now: Instant) -> Asked:
@@ -160,6 +163,7 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
         closed=_YES_NO.match(text) is not None,
         dating=_WHEN.match(text) is not None,
         reason=_WHY.match(text) is not None,
+        who=not focus and _WHO.match(text) is not None,
         lost=asker is None and _ME.search(text) is not None,
     )
 

@@ -21,6 +21,7 @@ from core.agents.offline.alike import ALIKE
 from core.agents.offline.cues import ALSO, COMMITMENTS, CUES, KINDS, LISTED, RELATIONAL
 from core.agents.offline.dates import When, find_dates
 from core.agents.offline.kin import Kin
+from core.agents.offline.people import fold
 from core.agents.offline.questions import DAY, Asked, name_terms
 from core.agents.offline.rules.rule import one_spelling
 from core.agents.vocabulary import (
@@ -28,16 +29,27 @@ from core.agents.vocabulary import (
     COMMITTED_TO,
     DETAIL,
     FUNCTIONAL,
+    ORGANIZATION,
+    PLACE,
+    TOPIC,
     local_name,
     predicate,
 )
 from core.model.elements import Assertion, Concept, Evidence, Proposition
 from core.model.ids import kind_of, sort_key
 from core.model.instants import Instant, format_instant, parse_instant, to_datetime
-from core.model.literals import Literal, Ref, Term
+from core.model.literals import Literal, Ref, Term, make_literal
 from core.search.text import words
 from core.search.turns import Ranked, Turns, Wanted, is_among, rank, session_of
-from core.state.indexes import assertions_key, object_key, referrers_key, state_key, subject_key, type_key
+from core.state.indexes import (
+    assertions_key,
+    concept_key,
+    object_key,
+    referrers_key,
+    state_key,
+    subject_key,
+    type_key,
+)
 from core.state.view import View
 
 _GONE: Final = ("archived", "tombstoned", "merged", "purged")
@@ -46,6 +58,8 @@ _COMMON: Final = frozenset(
 )  # of a label, what does not tell it from others
 MAX_CLAIMS: Final = 6
 MAX_TURNS: Final = 20
+MAX_NAME_WORDS: Final = 3
+_WHAT_ONE_IS: Final = ("diet", "job", "relationship_status")  # "Who is a doctor?" names no predicate
 _MOST_DAYS: Final = 7  # a longer time is looked up by its months
 MAX_LOOKED_AT: Final = 200  # of one predicate's or word's elements, the newest
 MAX_REFERRERS: Final = (
@@ -86,6 +100,12 @@ def recall_claims(view: View, asked: Asked, now: Instant) -> list[Line]:
         for about in _propositions(view, asked, person):
             said = bool(set(words(_words(view, about.object))) & (set(asked.terms) - asked.names))
             found += [(line, said) for line in _lines_of(view, asked, about, now, said=said)]
+    if asked.who:
+        found += [
+            (line, True)
+            for about in _by_object(view, asked)
+            for line in _lines_of(view, asked, about, now, said=True)
+        ]
     # "Does she like sushi?" wants sushi, where there is any; and what is only related must be named to count.
     named = {line.kind for line, said in found if said and predicate(line.kind) not in FUNCTIONAL}
     related = {other for kind in named for other in ALSO.get(kind, ())}
@@ -134,6 +154,31 @@ def _propositions(view: View, asked: Asked, person: Concept) -> Iterator[Proposi
             about = view.get(element)
             if isinstance(about, Proposition):
                 yield about
+
+
+def _by_object(view: View, asked: Asked) -> Iterator[Proposition]:
+    """Propositions that say of anybody what a question names: `"Who lives in Porto?"`, `"Who is a doctor?"`."""
+    wanted = sorted(asked.predicates or _WHAT_ONE_IS)
+    tokens = [word if words(word) else "" for word in re.findall(r"[\w'-]+", asked.text)]
+    names = {
+        " ".join(tokens[i : i + size])
+        for size in range(1, MAX_NAME_WORDS + 1)
+        for i in range(len(tokens) - size + 1)
+        if all(tokens[i : i + size])
+    }
+    terms: list[Term] = [make_literal(name) for name in names]
+    terms += [
+        Ref(element)
+        for name in names
+        for kind in (PLACE, ORGANIZATION, TOPIC)
+        for element in view.find(concept_key(kind, fold(name)))
+    ]
+    for term in terms:
+        for name in wanted:
+            for element in islice(reversed(view.find(object_key(term, predicate(name)))), MAX_CLAIMS):
+                about = view.get(element)
+                if isinstance(about, Proposition):
+                    yield about
 
 
 def _details(view: View, asked: Asked, person: Concept) -> Iterator[str]:

@@ -98,6 +98,19 @@ ANSWERED = [
     ("Where does Carl's brother live?", "Tom lives in Oslo"),
     ("Where does Tom live?", "Tom lives in Oslo"),
     ("What is Carl's dog called?", "Rex is Carl's pet"),
+    # who it is
+    ("Who lives in Porto?", "Ada lives in Porto"),
+    ("Who likes tennis?", "Carl likes tennis"),
+    ("who loves sushi?", "Carl likes sushi"),
+    ("Who hates jazz?", "Carl dislikes jazz"),
+    ("Who works at Acme?", "Carl works for Acme"),
+    ("Who is a doctor?", "Anna's job is doctor"),
+    ("Who prefers green tea?", "Ada prefers green tea"),
+    ("Who speaks Dutch?", "Carl speaks Dutch"),
+    # when, and what was before
+    ("When did Ada move to Lisbon?", "Ada lived in Lisbon from 1 May 2026 until 27 May 2026"),
+    ("Where did Ada live before?", "Ada lives in Porto"),
+    ("Has Ada ever lived in Lisbon?", "Ada lives in Porto"),
 ]
 
 
@@ -141,6 +154,9 @@ def test_every_phrasing_of_a_question_is_answered(memory: Memory, query: str, ex
         "Where does Melanie's sister live?",
         "What is Ada's dog called?",
         "What is due on July 4?",
+        "Who likes opera?",
+        "What does Ada's sister like?",
+        "What does Carl's sister do?",
     ],
 )
 def test_another_persons_fact_answers_nothing(memory: Memory, query: str) -> None:
@@ -165,6 +181,24 @@ def test_what_is_only_mentioned_is_doubted(memory: Memory, query: str, said: str
     assert said in found.text
     assert found.uncertainty >= 0.5
     assert [line.kind for line in found.cited] == ["user_statement"]
+
+
+@pytest.mark.parametrize("query", ["Why did Ada move?", "Why does Carl hate jazz?"])
+def test_a_fact_is_half_a_reason(memory: Memory, query: str) -> None:
+    """Asked why, what is known is told, and doubted as an answer."""
+    found = ask(memory, query)
+
+    assert found.found
+    assert found.uncertainty >= 0.5
+
+
+@pytest.mark.parametrize("query", ["What do I like?", "Where do I live?", "What's my time zone?"])
+def test_who_asks_without_being_known_gets_no_ones_fact(memory: Memory, query: str) -> None:
+    """Saying "I" without a counterparty, where many speak, is answered by nobody's claim and with doubt."""
+    found = ask(memory, query)
+
+    assert all(line.kind == "user_statement" for line in found.cited)
+    assert found.uncertainty >= 0.5
 
 
 def test_the_first_person_of_a_liking_is_resolved(memory: Memory) -> None:
