@@ -1,6 +1,8 @@
 """The official `mcp` client against a running service: over HTTP on the local gateway, and over stdio."""
 
 import asyncio
+import json
+import subprocess
 import sys
 import time
 from collections.abc import AsyncIterator, Iterator
@@ -164,6 +166,45 @@ def test_a_service_with_keys_takes_the_token(tmp_path: Path) -> None:
             assert "authentication failed" in str(first(told.value))
 
         run(story())
+
+
+def test_what_init_wrote_starts(tmp_path: Path) -> None:
+    """The command in .mcp.json, started by a client with its bare environment, serves the memory that it names."""
+    home, project, starter = tmp_path / "home", tmp_path / "project", tmp_path / "noema"
+    home.mkdir()
+    project.mkdir()
+    starter.write_text(f'#!/bin/sh\nPYTHONPATH="{ROOT}" exec "{sys.executable}" -P -m functions.cli "$@"\n')
+    starter.chmod(0o755)
+    args = ["init", "--only", "claude", "--folder", str(project), "--command", str(starter)]
+    env = environment(HOME=str(home))
+    subprocess.run([str(starter), *args], env=env, capture_output=True, check=True, timeout=60)
+    wired = json.loads((project / ".mcp.json").read_text("utf-8"))["mcpServers"]["noema"]
+
+    async def story() -> None:
+        bare = {"PATH": env["PATH"], "HOME": str(home)}
+        parameters = StdioServerParameters(
+            command=wired["command"], args=wired["args"], env=bare, cwd=project
+        )
+        async with Client(stdio_client(parameters), mode="auto") as client:
+            await visit(client, "main", "project")
+
+    run(story())
+    assert (home / ".noema" / "noema.db").exists()
+
+
+def test_two_processes_share_one_memory(tmp_path: Path) -> None:
+    """Two clients start a server each over the same folder; what one stores the other finds at once."""
+    data = ("-s", "own", "--data", str(tmp_path), "--create")
+
+    async def story() -> None:
+        async with over_stdio(*data, mode="auto") as one, over_stdio(*data, mode="legacy") as two:
+            for n in range(5):
+                await call(one, "memory_add", {"agent_id": "a", "text": f"Note {n} of the first."})
+                await call(two, "memory_add", {"agent_id": "a", "text": f"Note {n} of the second."})
+            found = await call(two, "memory_search", {"agent_id": "a", "query": "note", "top_k": 20})
+        assert found["count"] == 10
+
+    run(story())
 
 
 def first(error: BaseException) -> BaseException:
