@@ -35,8 +35,9 @@ import msgspec
 
 from core.agents.dialogue import Question, estimate_tokens, text_of
 from core.agents.offline.answers import answer
+from core.agents.offline.lines import hidden_ids
 from core.agents.offline.questions import read_asked
-from core.agents.offline.recollection import hidden_ids, recall_turns
+from core.agents.offline.quotation import recall_turns
 from core.model.elements import Evidence
 from core.protocol import http_types as wire
 from core.search.turns import Turns

@@ -12,9 +12,11 @@ from typing import Final
 import msgspec
 
 from core.agents.dialogue import Question, check_query, read_question, text_of
+from core.agents.maintenance.decay import SLEEP_TASK
 from core.agents.offline import MODEL
 from core.agents.offline.answers import Answer, answer
-from core.agents.offline.recollection import Line, best_passage, hidden_ids
+from core.agents.offline.lines import Line, hidden_ids
+from core.agents.offline.quotation import best_passage
 from core.agents.vocabulary import local_name
 from core.model.elements import AnyElement, Concept, Evidence, Proposition
 from core.model.ids import kind_of
@@ -27,6 +29,7 @@ from core.search.text import words
 from core.service.conversations import CITES, Conversations
 from core.service.spaces import Spaces
 from core.service.values import Caller
+from core.state.indexes import type_key
 
 MAX_PROBE: Final = 100
 _KEPT_QUERY: Final = (
@@ -85,7 +88,9 @@ class Recall:
         terms = words(check_query(body.query))
         limit = max(1, min(MAX_PROBE, body.limit))
         state = self._spaces.load(space_id)
-        hidden = hidden_ids(state)
+        hidden = hidden_ids(state) | frozenset(
+            state.find(type_key(SLEEP_TASK))
+        )  # notes to ourselves are no memory
         found = score(
             state, terms, basis_of(state), letters="CEP", admits=lambda element, _: element not in hidden
         )

@@ -11,19 +11,12 @@ from typing import Final
 import msgspec
 
 from core.agents.dialogue import Question
+from core.agents.offline.claimed import recall_claims
 from core.agents.offline.cues import LISTED
+from core.agents.offline.lines import Line, day, hidden_ids
+from core.agents.offline.pending import recall_commitments
 from core.agents.offline.questions import Asked, read_asked
-from core.agents.offline.recollection import (
-    MAX_TURNS,
-    Line,
-    bears,
-    day,
-    hidden_ids,
-    recall_claims,
-    recall_commitments,
-    recall_turns,
-    turn_line,
-)
+from core.agents.offline.quotation import MAX_TURNS, bears, recall_turns, turn_line
 from core.agents.offline.rules.rule import one_spelling
 from core.agents.vocabulary import FUNCTIONAL, predicate
 from core.model.instants import Instant

@@ -7,7 +7,7 @@ import pytest
 from core.agents.dialogue import Context, Question
 from core.agents.offline.answers import NOTHING, Answer, answer
 from core.agents.offline.questions import find_asker, read_asked
-from core.agents.offline.recollection import best_passage
+from core.agents.offline.quotation import best_passage
 from core.model.elements import Concept
 from tests.core.agents.memory import NOW, Memory
 
