@@ -1,51 +1,72 @@
-"""`Corpus`: the facts that one recall may rank, indexed so that a recall costs what it looks at, not what there is.
+"""`Corpus`: the facts that one recall may rank, indexed by age and by token, kept up to date fact by fact.
 
-What lives here: the facts by age and by token, kept up to date fact by fact. What must never live here: fusion
-and options (`ranking`), and which facts belong in (`namespace`). Everything is exact: the same facts give the
-same ranks whatever the order in which they came.
+What lives here: the index, and the best facts of a query by keywords. What must never live here: fusion and
+options (`ranking`), and which facts belong in (`namespace`). Everything is exact: the same facts give the same
+ranks whatever the order in which they came, and with numpy the same as without.
 
-Keyword ranking wants the best R of all facts that have some token of the query. Facts with two tokens or more
-are few and are weighed each; of those with one token only, each token's list is kept with its best first, so the
-first R of it are enough.
+Each fact has a slot, a small number; a token's posting is two arrays, the slots of the facts that have it and its
+share of each. So weighing a token is one pass over arrays.
 """
 
 from __future__ import annotations
 
 import math
+from array import array
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
-from itertools import repeat
-from typing import Final
+from typing import Any, Final
 
 from core.facts.tokens import Tokenizer
 from core.facts.values import Fact
 from core.model.instants import Instant
 
-_DIGITS: Final = 12  # of a score: what is equal by arithmetic is equal here, whatever the order of additions
-_NEAR: Final = 1e-9  # scores so near may be equal once they are rounded
+SCALE: Final = 1e12
+"""Scores are compared as whole multiples of 1/SCALE: what is equal by arithmetic is equal here, however it was added up."""
+
+
+MANY: Final = 4000  # facts; below that, loading numpy costs more than it saves
+
+Arrays = Callable[[], Any]
+"""Loads numpy when it is called; gives None where there is none."""
 
 
 class _Posting:
-    """The facts that have one token, with its share of each; and their order, once it is asked for."""
+    """The facts that have one token: their slots, and the token's share of each: times / (tokens + 1)."""
 
-    __slots__ = ("order", "shares", "top")
+    __slots__ = ("shares", "slots")
 
     def __init__(self) -> None:
-        self.top = 0.0  # no share is or was larger
-        self.shares: dict[str, float] = {}  # fact id -> times / (tokens + 1)
-        self.order: list[tuple[float, Instant, str]] | None = None
+        self.slots = array("i")
+        self.shares = array("d")
+
+    def remove(self, slot: int) -> None:
+        """Take one out; the last one takes its place."""
+        place = self.slots.index(slot)
+        last_slot, last_share = self.slots.pop(), self.shares.pop()
+        if place < len(self.slots):
+            self.slots[place], self.shares[place] = last_slot, last_share
 
 
 class Corpus:
-    """Facts that may be ranked. Written by its owner under a lock; not shared while it changes."""
+    """Facts that may be ranked. Written and read by its owner under a lock.
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    Args:
+        tokenizer: how texts become tokens.
+        arrays: loads numpy; called once there are many facts. None: it is done without, only slower.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, arrays: Arrays | None = None) -> None:
         self.facts: dict[str, Fact] = {}
         self._tokenize = tokenizer
-        self._tokens: dict[str, Counter[str]] = {}
+        self._arrays = arrays
+        self._tokens: dict[str, tuple[str, ...]] = {}
         self._postings: dict[str, _Posting] = {}
+        self._slots: dict[str, int] = {}
+        self._ids: list[str] = []  # by slot; empty where it is free
+        self._created = array("q")  # by slot
+        self._free: list[int] = []
         self._newest: list[tuple[Instant, str]] = []  # (-created_at, id), so newest first, ties by id
 
     def __len__(self) -> int:
@@ -71,30 +92,38 @@ class Corpus:
         fact = self.facts.pop(fact_id, None)
         if fact is None:
             return
+        slot = self._slots.pop(fact_id)
+        self._ids[slot] = ""
+        self._free.append(slot)
         for token in self._tokens.pop(fact_id):
             posting = self._postings[token]
-            share = posting.shares.pop(fact_id)
-            if not posting.shares:
+            posting.remove(slot)
+            if not posting.slots:
                 del self._postings[token]
-            elif posting.order is not None:
-                entry = (-share, fact.created_at, fact_id)
-                del posting.order[bisect_left(posting.order, entry)]
         del self._newest[bisect_left(self._newest, (-fact.created_at, fact_id))]
 
     def _index(self, fact: Fact) -> None:
-        tokens = Counter(self._tokenize(fact.text))
+        counted = Counter(self._tokenize(fact.text))
+        slot = self._slot(fact)
         self.facts[fact.id] = fact
-        self._tokens[fact.id] = tokens
-        size = tokens.total() + 1
-        for token, times in tokens.items():
+        self._slots[fact.id] = slot
+        self._tokens[fact.id] = tuple(counted)
+        size = counted.total() + 1
+        for token, times in counted.items():
             posting = self._postings.get(token)
             if posting is None:
                 posting = self._postings[token] = _Posting()
-            share = times / size
-            posting.shares[fact.id] = share
-            posting.top = max(posting.top, share)
-            if posting.order is not None:
-                insort(posting.order, (-share, fact.created_at, fact.id))
+            posting.slots.append(slot)
+            posting.shares.append(times / size)
+
+    def _slot(self, fact: Fact) -> int:
+        if self._free:
+            slot = self._free.pop()
+            self._ids[slot], self._created[slot] = fact.id, fact.created_at
+            return slot
+        self._ids.append(fact.id)
+        self._created.append(fact.created_at)
+        return len(self._ids) - 1
 
     # --- age
 
@@ -108,31 +137,27 @@ class Corpus:
 
     # --- words
 
-    def tokens_of(self, fact_id: str) -> Mapping[str, int]:
-        """The tokens of a fact's text, with how often."""
+    def tokens_of(self, fact_id: str) -> Sequence[str]:
+        """The distinct tokens of a fact's text."""
         return self._tokens[fact_id]
 
     def frequency(self, token: str) -> int:
         """How many facts have a token."""
         posting = self._postings.get(token)
-        return 0 if posting is None else len(posting.shares)
+        return 0 if posting is None else len(posting.slots)
 
     def rarity(self, token: str) -> float:
-        """Idf = ln((n + 1) / (df + 1)): 0 for a token that every fact has."""
+        """The idf, ln((n + 1) / (df + 1)): 0 for a token that every fact has."""
         return math.log((len(self.facts) + 1) / (self.frequency(token) + 1))
 
-    def having(self, token: str) -> Sequence[str]:
-        """Ids of the facts that have a token, the one with the greatest share first."""
-        return [found for _, _, found in self._ordered(token)]
-
-    def _ordered(self, token: str) -> list[tuple[float, Instant, str]]:
+    def having(self, token: str, count: int) -> list[str]:
+        """Ids of the facts with the greatest shares of a token, ties oldest first."""
         posting = self._postings.get(token)
         if posting is None:
             return []
-        if posting.order is None:
-            facts = self.facts
-            posting.order = sorted((-share, facts[i].created_at, i) for i, share in posting.shares.items())
-        return posting.order
+        pairs = zip(posting.shares, posting.slots, strict=True)
+        found = nlargest(count, pairs, key=lambda pair: (pair[0], -self._created[pair[1]]))
+        return [self._ids[slot] for _, slot in found]
 
     def best(self, tokens: Sequence[str], count: int) -> list[tuple[str, float]]:
         """The `count` facts with the best keyword scores above 0, with their scores; ties oldest first, then by id.
@@ -145,53 +170,47 @@ class Corpus:
             idf = self.rarity(token)
             if idf > 0 and token in self._postings:
                 weights[token] = idf * times
-        several = _in_several([self._postings[token].shares for token in weights])
-        found = self._scores(several, weights)
-        cut = _cut(found, count)
-        for token, weight in sorted(weights.items(), key=lambda item: (-item[1], item[0])):
-            if weight * self._postings[token].top < cut:
-                continue  # no fact that has this token alone comes among them
-            left = count
-            for share, _, fact_id in self._ordered(token):
-                score = weight * -share
-                if left == 0 or score < cut:
-                    break
-                if fact_id not in several:
-                    found.append((score, fact_id))
-                    left -= 1
-            found = [pair for pair in found if pair[0] >= cut]
-            cut = _cut(found, count)
-        found = [pair for pair in found if pair[0] >= cut]
-        facts = self.facts
-        keyed = sorted(
-            (-round(score, _DIGITS), facts[fact_id].created_at, fact_id) for score, fact_id in found
-        )
-        return [(fact_id, -negative) for negative, _, fact_id in keyed[:count]]
+        if not weights or count < 1:
+            return []
+        np = self._arrays() if self._arrays is not None and len(self.facts) >= MANY else None
+        found = self._leading(weights, count) if np is None else self._leading_of_arrays(np, weights, count)
+        keyed = sorted((-scaled, self._created[slot], self._ids[slot]) for scaled, slot in found)
+        return [(fact_id, -negative / SCALE) for negative, _, fact_id in keyed[:count]]
 
-    def _scores(self, several: set[str], weights: Mapping[str, float]) -> list[tuple[float, str]]:
-        """The scores of some facts; token by token over all of them, for there may be many."""
-        listed = list(several)
-        scores = [0.0] * len(listed)
+    def _leading(self, weights: Mapping[str, float], count: int) -> list[tuple[int, int]]:
+        """At least the best `count` facts, ties of the last one included: scaled scores and slots."""
+        scores: dict[int, float] = {}
         for token, weight in weights.items():
-            shares = map(self._postings[token].shares.get, listed, repeat(0.0))
-            scores = [score + weight * share for score, share in zip(scores, shares, strict=True)]
-        return list(zip(scores, listed, strict=True))
+            posting = self._postings[token]
+            for slot, share in zip(posting.slots, posting.shares, strict=True):
+                scores[slot] = scores.get(slot, 0.0) + weight * share
+        scaled = [(round(score * SCALE), slot) for slot, score in scores.items()]
+        if len(scaled) <= count:
+            return scaled
+        cut = nlargest(count, [score for score, _ in scaled])[-1]
+        return [pair for pair in scaled if pair[0] >= cut]
 
-
-def _cut(scored: Sequence[tuple[float, str]], count: int) -> float:
-    """The score below which nothing is among the `count` best; ties and near ties of the last one are not below."""
-    if not 0 < count <= len(scored):
-        return 0.0
-    return nlargest(count, [score for score, _ in scored])[-1] - _NEAR
-
-
-def _in_several(sets: Sequence[Mapping[str, float]]) -> set[str]:
-    """What is in at least two of some sets. The largest one is only looked up in."""
-    several: set[str] = set()
-    seen: set[str] = set()
-    ordered = sorted(sets, key=len)
-    for each in ordered:
-        several |= seen & each.keys()
-        if each is not ordered[-1]:
-            seen |= each.keys()
-    return several
+    def _leading_of_arrays(
+        self,
+        np: Any,  # the module
+        weights: Mapping[str, float],
+        count: int,
+    ) -> list[tuple[int, int]]:
+        """The same with numpy, and of many ties only those that are old enough."""
+        scores = np.zeros(len(self._ids))
+        for token, weight in weights.items():
+            posting = self._postings[token]
+            slots = np.frombuffer(posting.slots, dtype=np.intc)
+            scores[slots] += weight * np.frombuffer(posting.shares)
+        touched = np.flatnonzero(scores)
+        scaled = np.rint(scores[touched] * SCALE)
+        if len(touched) > count:
+            cut = np.partition(scaled, len(scaled) - count)[len(scaled) - count]
+            above, level = touched[scaled > cut], touched[scaled == cut]
+            wanted = count - len(above)
+            if len(level) > wanted:
+                ages = np.frombuffer(self._created, dtype=np.int64)[level]
+                level = level[ages <= np.partition(ages, wanted - 1)[wanted - 1]]
+            touched = np.concatenate([above, level])
+            scaled = np.rint(scores[touched] * SCALE)
+        return list(zip(scaled.astype(np.int64).tolist(), touched.tolist(), strict=True))

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from core.facts import labels, records
-from core.facts.corpus import Corpus
+from core.facts.corpus import Arrays, Corpus
 from core.facts.tokens import TOKENIZERS, TokenizerName
 from core.facts.values import RETIRED_BY_AGENT, Fact
 from core.facts.vocabulary import alias_map, expand
@@ -26,9 +26,17 @@ class Namespace:
         agent_id: whose.
         tokenizer: how texts become tokens.
         concept: the id of the namespace's Concept; None as long as nothing was written to it.
+        arrays: as `Corpus` takes it.
     """
 
-    def __init__(self, agent_id: str, tokenizer: TokenizerName, concept: str | None = None) -> None:
+    def __init__(
+        self,
+        agent_id: str,
+        tokenizer: TokenizerName,
+        concept: str | None = None,
+        arrays: Arrays | None = None,
+    ) -> None:
+        self._arrays = arrays
         self.agent_id = agent_id
         self.tokenizer: TokenizerName = tokenizer
         self.concept = concept
@@ -107,7 +115,7 @@ class Namespace:
         """The facts that may be ranked: live, no aliases, of at least a level of confidence."""
         found = self._corpora.get(level)
         if found is None:
-            found = self._corpora[level] = Corpus(TOKENIZERS[self.tokenizer])
+            found = self._corpora[level] = Corpus(TOKENIZERS[self.tokenizer], self._arrays)
             found.fill(
                 fact
                 for fact in self.facts.values()

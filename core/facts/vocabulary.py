@@ -132,7 +132,7 @@ def nearby(match: Match, corpus: Corpus, given: Sequence[str]) -> list[str]:
     """The rarest words of the facts that have the query's known words, and of the best ones found."""
     near: dict[str, None] = {}
     for token in match.known:
-        near.update(dict.fromkeys(islice(corpus.having(token), _LOOKED_AT)))
+        near.update(dict.fromkeys(corpus.having(token, _LOOKED_AT)))
     near.update(dict.fromkeys(given))
     asked = {*match.known, *match.unknown}
     words = {

@@ -14,6 +14,7 @@ from typing import Final
 
 from core.errors import NoemaError
 from core.facts import records
+from core.facts.corpus import Arrays
 from core.facts.namespace import Namespace
 from core.facts.tokens import TokenizerName
 from core.service.faults import reading
@@ -42,7 +43,15 @@ class _Held:
 class Namespaces:
     """The namespaces of all spaces. Safe to share between threads."""
 
-    def __init__(self, spaces: Spaces, tokenizer: TokenizerName, *, kept: int = KEPT_FACTS) -> None:
+    def __init__(
+        self,
+        spaces: Spaces,
+        tokenizer: TokenizerName,
+        *,
+        arrays: Arrays | None = None,
+        kept: int = KEPT_FACTS,
+    ) -> None:
+        self._arrays = arrays
         self._spaces = spaces
         self.tokenizer: TokenizerName = tokenizer
         self._kept = kept
@@ -76,7 +85,7 @@ class Namespaces:
         with self._lock:
             held = self._held.get(key)
             if held is None:
-                held = self._held[key] = _Held(Namespace(agent_id, self.tokenizer))
+                held = self._held[key] = _Held(Namespace(agent_id, self.tokenizer, None, self._arrays))
             self._held.move_to_end(key)
             return held
 
@@ -100,7 +109,7 @@ class Namespaces:
 
     def _load(self, held: _Held, state: SpaceState, agent_id: str) -> None:
         concept = records.find(state, records.NAMESPACE, agent_id)
-        fresh = Namespace(agent_id, self.tokenizer, None if concept is None else concept.id)
+        fresh = Namespace(agent_id, self.tokenizer, None if concept is None else concept.id, self._arrays)
         if concept is not None:
             fresh.fill(records.members(state, concept.id))
         held.namespace = fresh

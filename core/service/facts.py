@@ -16,6 +16,7 @@ import msgspec
 
 from core.errors import NoemaError
 from core.facts import labels, records, writing
+from core.facts.corpus import Arrays
 from core.facts.extract import facts_of
 from core.facts.imports import Imported
 from core.facts.recalling import Tuning, resolve
@@ -70,6 +71,7 @@ class Facts(FactRecall):
         summarizer: a model for consolidation; None: nothing is ever summarised.
         tokenizer: how texts become tokens; `ascii` reproduces GrayMatter's published numbers.
         learn_prefix: how many characters two words must share for usage to pair them; 0 learns nothing.
+        arrays: loads numpy, for namespaces of many facts; None: they are ranked without, only slower.
     """
 
     def __init__(
@@ -86,8 +88,10 @@ class Facts(FactRecall):
         summarizer: Summarizer | None = None,
         tokenizer: TokenizerName = "unicode",
         learn_prefix: int = 0,
+        arrays: Arrays | None = None,
     ) -> None:
-        namespaces, accesses = Namespaces(spaces, tokenizer), Accesses(table, clock, entropy)
+        namespaces = Namespaces(spaces, tokenizer, arrays=arrays)
+        accesses = Accesses(table, clock, entropy)
         super().__init__(clock, namespaces, accesses, learn_prefix=learn_prefix)
         self._entropy = entropy
         self._forgetting = forgetting
