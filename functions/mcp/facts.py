@@ -84,9 +84,10 @@ def _batch(turn: Turn, arguments: dict[str, Any]) -> Answer:
         told["retrieval"] = _retrieval(found.retrieval)
     turn.services.echoes.served(turn.space, found.merged, agent)
     text = _prose(turn, [p.text for p in page.pieces], page, found.retrieval, None)
-    failed = [each for each in found.per_query if each.error is not None]
-    if failed:
-        text += f"\n{len(failed)} of {len(found.per_query)} queries failed."
+    places = {piece.text: piece.item + 1 for piece in page.pieces}
+    for number, one in enumerate(per_query, 1):
+        listed = ", ".join(str(places[fact]) for fact in one["facts"]) or "nothing"
+        text += f"\nQuery {number} " + (f"failed: {one['error']}" if "error" in one else f"found {listed}.")
     return Answer(text=text, structured=told, origin="facts", rest=rest)
 
 
@@ -188,7 +189,10 @@ def _alias(turn: Turn, arguments: dict[str, Any]) -> Answer:
         turn.caller, turn.space, agent, term, equivalents, deadline=turn.deadline, key=turn.key
     )
     told = {"agent_id": agent, "term": term, "equivalents": equivalents, "stored": True}
-    return Answer(text=f"Searches for the term now also look for {len(equivalents)} others.", structured=told)
+    shown = quote(f"{term} = {', '.join(equivalents)}")
+    return Answer(
+        text=f"Stored. Searches for one of these words now find the others:\n{shown}", structured=told
+    )
 
 
 # --- checkpoints
@@ -207,7 +211,7 @@ def _save(turn: Turn, arguments: dict[str, Any]) -> Answer:
         key=turn.key,
     )
     told = {"agent_id": agent, "checkpoint_id": saved.id, "created_at": format_instant(saved.created_at)}
-    return Answer(text=f"Saved checkpoint {saved.id}.", structured=told)
+    return Answer(text=f"Saved checkpoint {saved.id} at {told['created_at']}.", structured=told)
 
 
 def _state(value: Any) -> dict[str, Any] | None:  # a caller's value

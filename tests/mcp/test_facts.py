@@ -93,7 +93,10 @@ def test_a_batch_merges_and_tells_each_query(mcp: Mcp) -> None:
     """Count is the number of different facts; per_query is in the order of the queries."""
     add(mcp, "The user drinks green tea.", "Deploys run on Fridays.")
 
-    told = mcp.ok("memory_search_batch", agent_id=A, queries=["tea", "deploys"], top_k=1)
+    result = mcp.call("memory_search_batch", agent_id=A, queries=["tea", "deploys"], top_k=1)
+    told = result["structuredContent"]
+
+    assert text_of(result).endswith("Query 1 found 1.\nQuery 2 found 2.")
 
     assert told["count"] == len(told["merged"]) == 2
     assert told["per_query"] == [
