@@ -53,7 +53,8 @@ class Principal(msgspec.Struct, frozen=True):
     id: the verified subject; channel: the way it came; permissions: those held (KIP §29), None for all;
     actors: ids of the Concepts it may speak for (ActorBinding, KIP §28.3), None for any;
     hidden: classifications whose elements it may not discover; projected: those that it may not discover either,
-    and whose claims and Evidence count all the same in what it asks to be projected (KIP §29.4, §49.2).
+    and whose claims and Evidence count all the same in what it asks to be projected (KIP §29.4, §49.2);
+    everywhere: the credential is good for every space of the service, so that their ids are no secret to it.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Principal(msgspec.Struct, frozen=True):
     actors: frozenset[str] | None = None
     hidden: frozenset[str] = frozenset()
     projected: frozenset[str] = frozenset()
+    everywhere: bool = False
 
     @property
     def origin(self) -> Origin:

@@ -42,7 +42,7 @@ NEEDS: Final[dict[Admission, Scope]] = {
 _PUBLICLY: Final = ("any", "public")  # what nobody in particular may do with a public space
 ANY_SPACE: Final = "*"
 ANONYMOUS: Final = Caller(subject="anonymous", channel="rest", scope="read", kind="anonymous")
-LOCAL: Final = Caller(subject="local", channel="rest", scope="*", manager=True)
+LOCAL: Final = Caller(subject="local", channel="rest", scope="*", manager=True, everywhere=True)
 _BEARER: Final = re.compile(r"bearer +([^\s,]+) *\Z", re.IGNORECASE)
 _ST: Final = "ST"  # a CWT begins with other characters in every spelling
 
@@ -161,6 +161,7 @@ class Gate:
             scope=claims.scope,
             kind="cwt",
             manager=claims.subject in self._settings.managers,
+            everywhere=claims.audience == ANY_SPACE,
         )
 
     def _check_scope(self, admission: Admission, caller: Caller, space: str | None) -> None:

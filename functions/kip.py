@@ -57,7 +57,12 @@ def principal_of(caller: Caller, *, readonly: bool) -> Principal:
     permissions = _READING if readonly else _WRITING
     if caller.kind == "anonymous":
         permissions -= {"export"}
-    return Principal(caller.subject, caller.channel, None if caller.scope == "*" else permissions)
+    return Principal(
+        caller.subject,
+        caller.channel,
+        None if caller.scope == "*" else permissions,
+        everywhere=caller.everywhere,
+    )
 
 
 # --- bodies

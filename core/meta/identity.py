@@ -112,7 +112,29 @@ def space(statement: Describe, scope: Scope) -> Answer:
 
 
 def spaces(statement: ListStatement, scope: Scope) -> Answer:
-    """LIST SPACES: those the Principal may discover from here, which is the one the request is bound to."""
+    """LIST SPACES: those the Principal may discover: the one the request is bound to, or all (META §45-46).
+
+    Of the others the id is all that is told; what stands in one is asked for at its own address.
+
+    Raises:
+        Missing: the directory must be handed in.
+    """
     page = page_of("list", statement, scope, usual=100, most=1_000)
-    rows = [{**space_of(scope), "status": "active", "space_seq": scope.state.seq, "current": True}]
-    return Answer(value=rows[: page.size], context=coordinates(scope))
+    here: dict[str, Json] = {
+        **space_of(scope), "status": "active", "space_seq": scope.state.seq, "current": True,
+    }  # fmt: skip
+    if not scope.context.principal.everywhere or page.size == 0:
+        return Answer(value=[here][: page.size], context=coordinates(scope))
+    found = scope.context.given.directory(str(page.at.get("after", "")), page.size + 1)
+    rows = [
+        here
+        if each == here["id"]
+        else {"id": each, "uri": space_uri(each), "status": "active", "current": False}
+        for each in found[: page.size]
+    ]
+    more = len(found) > page.size
+    return Answer(
+        value=rows,
+        context=coordinates(scope),
+        next_cursor=page.cursor(after=found[page.size - 1]) if more else None,
+    )

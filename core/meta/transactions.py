@@ -67,23 +67,36 @@ def _described(delta: Delta, scope: Scope) -> dict[str, Json]:
 def by_key(statement: Describe, scope: Scope) -> Answer:
     """DESCRIBE TRANSACTION BY IDEMPOTENCY KEY: the retained outcome of one of the caller's own keys.
 
+    Of a request that was several transactions under one key, that of each that was done.
+
     Raises:
         NoemaError: TransactionUnknown.
         Missing: the retained outcome must be handed in.
     """
     key = text_of(statement.subject, "BY IDEMPOTENCY KEY")
     kept = scope.context.given.retained(scope.context.idempotency_scope, key)
-    if kept is None:
+    if kept is not None:
+        return Answer(value=_retained(key, kept), context=coordinates(scope))
+    parts = scope.context.given.retained_parts(scope.context.idempotency_scope, key)
+    if not parts:
         raise NoemaError(
             "TransactionUnknown",
             "nothing is kept under this key; that does not mean that the request was aborted",
             hint="Send the request again with the same key: it is run once at most.",
             details={"status": "unknown"},
         )
-    receipt = kept["outcome"].get("receipt") or {}
     value: dict[str, Json] = {
-        **receipt,
+        "idempotency": {"key": key, "replayable": True},
+        "transactions": [{"operation": place, **_retained(key, parts[place])} for place in sorted(parts)],
+        "note": "An operation that is not here has failed, was skipped, only read, or is not known.",
+    }
+    return Answer(value=value, context=coordinates(scope))
+
+
+def _retained(key: str, kept: Json) -> dict[str, Json]:
+    """A retained outcome as its receipt, with the key and what became of each operation."""
+    return {
+        **(kept["outcome"].get("receipt") or {}),
         "idempotency": {"key": key, "request_digest": kept["digest"], "replayable": True},
         "operations": [result.get("status") for result in kept["outcome"].get("results", ())],
     }
-    return Answer(value=value, context=coordinates(scope))

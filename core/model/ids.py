@@ -37,6 +37,8 @@ MAX_ORDINAL: Final = 32**ORDINAL_DIGITS - 1
 
 _ID: Final = re.compile(rf"[CPAEX]-[{_DIGITS}]{{{BODY_DIGITS}}}\Z")
 _SPACE: Final = re.compile(r"[a-z0-9_]{1,64}\Z")
+_PART: Final = "\x1f"  # between a request's idempotency key and the place of one of its transactions
+_PLACE: Final = re.compile(r"(?:0|[1-9][0-9]{0,2})\Z")
 
 
 def encode_base32(value: int, digits: int) -> str:
@@ -74,6 +76,17 @@ def version_of_transaction(tx_id: str, salt: str) -> int | None:
     for digit in body[:VERSION_DIGITS]:
         version = version * 32 + _VALUE[digit]
     return version
+
+
+def part_key(key: str, place: int) -> str:
+    """The idempotency key of one of several transactions of a request that has one key: by its place, from 0."""
+    return f"{key}{_PART}{place}"
+
+
+def part_of(key: str) -> tuple[str, int | None]:
+    """The request's key behind a transaction's, and which place it has; None where it is a key of its own."""
+    whole, mark, place = key.rpartition(_PART)
+    return (whole, int(place)) if mark and whole and _PLACE.match(place) else (key, None)
 
 
 def is_element_id(text: str) -> bool:

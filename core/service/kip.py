@@ -29,8 +29,8 @@ from core.engine import (
 )
 from core.errors import NoemaError
 from core.model.instants import Instant
-from core.ports import Clock
-from core.protocol.request import Request
+from core.ports import Clock, Row
+from core.protocol.request import MAX_OPERATIONS, Request
 from core.protocol.response import OperationResult, Response, Warning, failure  # noqa: A004 - the protocol's word
 from core.query import Coordinate
 from core.service.attempt import is_over
@@ -41,8 +41,8 @@ from core.service.spaces import Spaces
 from core.service.values import Idempotency, Proposal
 from core.state.space import SpaceState
 from core.storage.codec import decode_json
-from core.storage.layout import idempotency_sk, space_pk
-from core.transaction.needs import Deltas, Missing, Need, RetainedOutcome
+from core.storage.layout import idempotency_parts, idempotency_place, idempotency_sk, space_pk
+from core.transaction.needs import Deltas, Directory, Missing, Need, RetainedOutcome, RetainedParts
 
 _OF_THE_SPACE = frozenset({"NotFoundOrNotVisible", "ServiceUnavailable"})
 
@@ -172,6 +172,10 @@ class Kip:
                 return self._state_at(space_id, need)
             if isinstance(need, Deltas):
                 return self._spaces.deltas(space_id, need.after, need.limit)
+            if isinstance(need, Directory):
+                return self._spaces.ids(need.after, need.limit)
+            if isinstance(need, RetainedParts):
+                return self._retained_parts(space_id, need)
         except NoemaError as error:
             return error
         if isinstance(need, RetainedOutcome):
@@ -191,11 +195,14 @@ class Kip:
     def _retained(self, space_id: str, need: RetainedOutcome) -> Any:  # JSON, or None
         with reading():
             row = self._spaces.table.get(space_pk(space_id), idempotency_sk(need.scope, need.key))
-        if row is None or is_over(row, self._clock.now()):
-            return None
-        body = row["outcome"]
-        assert isinstance(body, bytes)
-        return {"digest": row["request"], "outcome": decode_json(body)}
+        return None if row is None or is_over(row, self._clock.now()) else _kept(row)
+
+    def _retained_parts(self, space_id: str, need: RetainedParts) -> dict[int, Any]:  # JSON
+        first, last = idempotency_parts(need.scope, need.key)
+        with reading():
+            rows = self._spaces.table.query(space_pk(space_id), first, last, limit=MAX_OPERATIONS)
+        now = self._clock.now()
+        return {idempotency_place(sk): _kept(row) for sk, row in rows if not is_over(row, now)}
 
 
 class _Run:
@@ -257,6 +264,12 @@ class _Run:
                 raise  # the space itself cannot be read, and nothing has been done yet
             return refused(unit, error)
         return self._kip.erase(self._space_id, outcome)
+
+
+def _kept(row: Row) -> dict[str, Any]:  # JSON
+    body = row["outcome"]
+    assert isinstance(body, bytes)
+    return {"digest": row["request"], "outcome": decode_json(body)}
 
 
 def _purged(outcome: UnitOutcome) -> list[str]:

@@ -23,6 +23,7 @@ class Caller(msgspec.Struct, frozen=True):
     subject: the CWT `sub`, or `token:<name>` for a space token, or `anonymous` on a public space.
     channel: rest, mcp, kip, cli, queue or schedule.
     labels: restrictions of a labelled space token; None is unrestricted.
+    everywhere: the credential is good for every space.
     """
 
     subject: str
@@ -31,6 +32,7 @@ class Caller(msgspec.Struct, frozen=True):
     kind: Literal["cwt", "space_token", "anonymous", "system"] = "cwt"
     manager: bool = False
     labels: tuple[str, ...] | None = None
+    everywhere: bool = False
 
     @property
     def origin(self) -> Origin:

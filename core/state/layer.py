@@ -64,7 +64,8 @@ class Layer:
         self._keys: Difference[None] = Difference()
         self._words: Difference[int] = Difference()
         self._lengths: dict[str, int] = {}  # of texts that differ from what is below
-        self._made: dict[Kind, list[str]] = {}  # this layer's own ids of a kind in order, once asked for
+        self._in_order: dict[str, list[str]] = {}  # this layer's own ids under a key, once asked for
+        self._told: dict[str, list[tuple[str, int]]] = {}  # and under a term
         self._counts = below.counts
         self._stats = below.text_stats
 
@@ -85,11 +86,12 @@ class Layer:
         after = frozenset[str]() if new is None else entries(new, kind)
         for key in before - after:
             self._keys.remove(key, element_id)
+            self._in_order.pop(key, None)
         for key in after - before:
             self._keys.add(key, element_id, None)
+            self._in_order.pop(key, None)
         if (old is None) != (new is None):
             self._counts = self._counts.plus(kind, 1 if old is None else -1)
-            self._made.pop(kind, None)
         old_text = "" if old is None else searchable(old)
         new_text = "" if new is None else searchable(new)
         if old_text != new_text:
@@ -100,9 +102,11 @@ class Layer:
         for term, times in before.items():
             if after.get(term) != times:
                 self._words.remove(term, element_id)
+                self._told.pop(term, None)
         for term, times in after.items():
             if before.get(term) != times:
                 self._words.add(term, element_id, times)
+                self._told.pop(term, None)
         lost, won = before.total(), after.total()
         self._lengths[element_id] = won
         self._stats = TextStats(
@@ -151,8 +155,20 @@ class Layer:
 
     def find(self, key: str) -> Sequence[str]:
         """Ids below that still have the key, and this layer's own, in order of creation."""
-        own = sorted(self._keys.added.get(key, _NOTHING), key=sort_key)
-        return combine(self.below.find(key), self._keys.removed.get(key, _NONE), own, str)
+        return combine(self.below.find(key), self._keys.removed.get(key, _NONE), self._own(key), str)
+
+    def _own(self, key: str) -> Sequence[str]:
+        """This layer's own ids under a key, put in order when first asked for: most keys never are.
+
+        The list is never changed once made; answers share it.
+        """
+        made = self._in_order.get(key)
+        if made is None:
+            added = self._keys.added.get(key)
+            if added is None:
+                return ()
+            made = self._in_order[key] = sorted(added, key=sort_key)
+        return made
 
     def count(self, key: str) -> int:
         """An upper bound of what `find` returns."""
@@ -161,9 +177,7 @@ class Layer:
     def ids(self, kind: Kind, after: str | None = None) -> Iterator[str]:
         """Every id of a kind in order of creation, after a given one."""
         floor, key = sort_key(after) if after is not None else "", kind_key(kind)
-        made = self._made.get(kind)
-        if made is None:
-            made = self._made[kind] = sorted(self._keys.added.get(key, _NOTHING), key=sort_key)
+        made = self._own(key)
         mine = (made[at] for at in range(bisect_right(made, floor, key=sort_key), len(made)))
         gone = self._keys.removed.get(key, _NONE)
         older = (found for found in self.below.ids(kind, after) if found not in gone)
@@ -171,7 +185,12 @@ class Layer:
 
     def word(self, term: str) -> Sequence[tuple[str, int]]:
         """Elements whose text has a term, with how often, oldest first."""
-        own = sorted(self._words.added.get(term, _NO_WORDS).items(), key=_pair_order)
+        own = self._told.get(term)
+        if own is None:
+            added = self._words.added.get(term, _NO_WORDS)
+            own = sorted(added.items(), key=_pair_order)
+            if own:
+                self._told[term] = own
         return combine(self.below.word(term), self._words.removed.get(term, _NONE), own, _pair_id)
 
     def text_length(self, element_id: str) -> int:

@@ -17,6 +17,8 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+from core.model.ids import part_of
+
 HEAD: Final = "HEAD"
 DIRECTORY_PK: Final = "SPACES"
 DUE_PK: Final = "DUE"
@@ -58,8 +60,23 @@ def manifest_sk(ver: int) -> str:
 
 
 def idempotency_sk(scope: str, key: str) -> str:
-    """The row that remembers what became of a request; scope and key may be long, so they are hashed."""
-    return f"I#{_digest(scope, key)}"
+    """The row that remembers what became of a request; scope and key may be long, so they are hashed.
+
+    The transactions of a request that is several stand behind the row of its key, in their order.
+    """
+    whole, place = part_of(key)
+    return f"I#{_digest(scope, whole)}" + ("" if place is None else f"#{place:03d}")
+
+
+def idempotency_parts(scope: str, key: str) -> tuple[str, str]:
+    """First and last key of the rows of a request that is several transactions."""
+    row = f"{idempotency_sk(scope, key)}#"
+    return row, row + _LAST
+
+
+def idempotency_place(sk: str) -> int:
+    """The place of a transaction in its request, from the key of its row."""
+    return int(sk.rpartition("#")[2])
 
 
 def conversation_sk(collection: str, number: int) -> str:

@@ -33,13 +33,30 @@ class RetainedOutcome(msgspec.Struct, frozen=True):
     key: str
 
 
+class RetainedParts(msgspec.Struct, frozen=True):
+    """What a key of the caller stands for where its request was several transactions.
+
+    Answered with `{place: outcome}`, each as a `RetainedOutcome`'s; those that are not kept are not there.
+    """
+
+    scope: str
+    key: str
+
+
+class Directory(msgspec.Struct, frozen=True):
+    """Which spaces there are, for a caller who may know. Answered with at most `limit` ids in order after one."""
+
+    after: str
+    limit: int
+
+
 class Artifact(msgspec.Struct, frozen=True):
     """The bytes of a staged artifact by its opaque handle (KIP §85). Answered with `bytes`."""
 
     handle: str
 
 
-Need = Coordinate | Deltas | RetainedOutcome | Artifact
+Need = Coordinate | Deltas | RetainedOutcome | RetainedParts | Directory | Artifact
 """A `Coordinate` asks for the `SpaceState` at that point of the log."""
 
 
@@ -82,6 +99,14 @@ class Given:
     def retained(self, scope: str, key: str) -> Any:  # a JSON value
         """The outcome retained under an idempotency key, or None. Raises `Missing`."""
         return self._get(RetainedOutcome(scope, key))
+
+    def retained_parts(self, scope: str, key: str) -> dict[int, Any]:  # JSON values
+        """The outcomes retained for a request of several transactions, by their places. Raises `Missing`."""
+        return dict(self._get(RetainedParts(scope, key)))
+
+    def directory(self, after: str, limit: int) -> list[str]:
+        """Ids of spaces. Raises `Missing`."""
+        return list(self._get(Directory(after, limit)))
 
     def artifact(self, handle: str) -> bytes:
         """The bytes of an artifact. Raises `Missing`, or ArtifactUnavailable."""

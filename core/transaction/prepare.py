@@ -18,6 +18,7 @@ from core.errors import NoemaError
 from core.language import Command, is_mutation, language_of, parse
 from core.language.bind import parameter_names
 from core.language.canonical import from_json, to_canonical
+from core.model.ids import part_key
 from core.protocol.canonical import digest_of
 from core.protocol.capabilities import ISOLATION, check_requirements
 from core.protocol.request import IngestEvidence, Operation, Request
@@ -259,4 +260,4 @@ def _own_key(request: Request, op: Op, place: int) -> str | None:
     if isinstance(own, str):
         return own
     key = getattr(request.execution, "idempotency_key", msgspec.UNSET)
-    return f"{key}\x1f{place}" if isinstance(key, str) else None
+    return part_key(key, place) if isinstance(key, str) else None

@@ -68,6 +68,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
                 sorted(who.hidden),
                 sorted(who.projected),
                 None if who.permissions is None else sorted(who.permissions),
+                who.everywhere,
             ]
         )
 
@@ -92,8 +93,12 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def trust(self) -> TrustState:
         """Whom the space trusts, by its protected state."""
+        return self.trust_at(self.state)
+
+    def trust_at(self, state: SpaceState) -> TrustState:
+        """Whom the space trusted at a state: what was believed then, it believed by that (KIP §48.4)."""
         given = self.context.trust
-        return trust_of(self.state.meta) if given is None else given
+        return trust_of(state.meta) if given is None else given
 
     def query_context(self, state: SpaceState | None = None) -> QueryContext:
         """A query's context at the present state, or at an older one."""
@@ -116,7 +121,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             may_project=allows(principal, "project"),
             purpose=said.purpose if isinstance(said.purpose, str) else None,
             risk=said.risk if isinstance(said.risk, str) else None,
-            trust=self.trust,
+            trust=self.trust_at(at),
             cursor_key=context.secret,
             limits=context.limits,
             overdue=context.overdue,

@@ -15,6 +15,7 @@ from core.authority import Principal
 from core.engine import Context, Outcome, execute
 from core.errors import NoemaError
 from core.model.elements import Origin
+from core.model.ids import part_of
 from core.model.instants import Instant
 from core.model.log import Delta, SpaceMeta, Tier
 from core.protocol.request import read_request
@@ -23,7 +24,7 @@ from core.query import Coordinate
 from core.schema.environment import initial_environment, install_package, set_active_packages
 from core.state.space import SpaceState, genesis
 from core.transaction.draft import Draft
-from core.transaction.needs import Artifact, Deltas, Given, Need, RetainedOutcome
+from core.transaction.needs import Artifact, Deltas, Given, Need, RetainedOutcome, RetainedParts
 from tests.conformance.packages import wire_schema
 
 EPOCH: Instant = 1_780_000_000_000
@@ -160,6 +161,13 @@ class World:
             return [delta for delta in self.deltas if delta.ver > need.after][: need.limit]
         if isinstance(need, RetainedOutcome):
             return self.retained.get((need.scope, need.key))
+        if isinstance(need, RetainedParts):
+            found = {
+                part_of(key): kept for (scope, key), kept in self.retained.items() if scope == need.scope
+            }
+            return {
+                place: kept for (key, place), kept in found.items() if key == need.key and place is not None
+            }
         assert isinstance(need, Artifact)
         return self.artifacts.get(need.handle) or NoemaError(
             "ArtifactUnavailable", "there is no such artifact"

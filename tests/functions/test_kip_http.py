@@ -284,3 +284,17 @@ def test_a_signing_key_is_never_invented_while_the_store_is_silent() -> None:
         signing_key(FailingTable(MemoryTable(), Faults([0], error=Unavailable)), CountingEntropy())
 
     assert getattr(refused.value, "code", None) == "ServiceUnavailable"
+
+
+def test_a_caller_sees_the_spaces_that_the_credential_is_good_for(world: World) -> None:
+    """A token for every space lists all; one for this space, a space token and a guest list this one."""
+    world.make_space("other").make_public()
+
+    def spaces(**options: Any) -> list[str]:
+        result = said(world, READ, "LIST SPACES", **options)["results"][0]["result"]
+        return [row["id"] for row in result]
+
+    assert spaces(token=world.token(aud="*", scope="read")) == ["demo", "other"]
+    assert spaces(token=world.token(scope="read")) == ["demo"]
+    assert spaces(token=world.space_token()) == ["demo"]
+    assert spaces(token=None) == ["demo"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from core.authority import Principal
 from core.schema.environment import initial_environment
 from core.storage.layout import ALL_ROWS, space_pk
 from tests.core.service.test_kip import Speaker
@@ -145,3 +146,82 @@ def test_meta_writes_nothing(speaker):
     speaker.ok("PREVIEW KML :c", {"c": 'CREATE CONCEPT ?x { TYPE "Person" CLIENT KEY "k" NAME "X" }'})
 
     assert rows_of(speaker) == before
+
+
+def batch(*names, mode="sequence", key="import"):
+    """A request that is one transaction for each name, and a read between the first two."""
+    operations = [{"command": PERSON, "parameters": {"k": name, "n": name}} for name in names]
+    operations.insert(1, {"command": "DESCRIBE PROTOCOL"})
+    return {
+        "kip": "2.0",
+        "operations": operations,
+        "execution": {"mode": mode, "idempotency_key": key, "on_error": "continue"},
+    }
+
+
+@pytest.mark.parametrize("mode", ["sequence", "independent"])
+def test_a_lost_answer_of_several_transactions_is_looked_up_by_its_one_key(speaker, mode):
+    """Each that was done is there, in its place, and what failed or only read is not."""
+    request = batch("d", "e", "f", mode=mode)
+    request["operations"][2]["parameters"] = {"k": "e", "n": 5}
+    if mode == "independent":
+        del request["execution"]["on_error"]
+    results = speaker.send(request)["results"]
+    assert [result["status"] for result in results] == ["succeeded", "succeeded", "failed", "succeeded"]
+
+    value = speaker.again().ok('DESCRIBE TRANSACTION BY IDEMPOTENCY KEY "import"')
+
+    assert [each["operation"] for each in value["transactions"]] == [0, 3]
+    for each in value["transactions"]:
+        assert results[each["operation"]]["result"]["receipt"].items() <= each.items()
+        assert each["operations"] == ["succeeded"]
+    assert value["idempotency"] == {"key": "import", "replayable": True}
+    stranger = Principal("stranger")
+    assert code(speaker.send(asking("import"), principal=stranger)) == "TransactionUnknown"
+    assert code(speaker.send(asking("impor"))) == "TransactionUnknown"
+
+
+def asking(key):
+    command = "DESCRIBE TRANSACTION BY IDEMPOTENCY KEY :k"
+    return {"kip": "2.0", "operations": [{"command": command, "parameters": {"k": key}}]}
+
+
+def test_the_transactions_of_a_large_batch_stand_in_order(speaker):
+    """By number, not as text, however many; and their time ends as every key's does."""
+    speaker.send(batch(*(f"p{number}" for number in range(12))))
+
+    value = speaker.send(asking("import"))["results"][0]["result"]
+    assert [each["operation"] for each in value["transactions"]] == [0, *range(2, 13)]
+
+    speaker.world.clock.time += 8 * DAY
+    assert code(speaker.send(asking("import"))) == "TransactionUnknown"
+
+
+def test_spaces_are_listed_for_who_may_enter_all_of_them(speaker):
+    """A caller bound to one space sees that one; a caller of all sees all, page by page, in order."""
+    for name in ("alpha", "omega", "zeta"):
+        speaker.world.commits.create(
+            name, lambda birth: msgspec.structs.replace(describe(birth), schema=initial_environment()),
+            origin=ORIGIN, deadline=speaker.world.clock.time + 60 * SECOND,
+        )  # fmt: skip
+    everywhere = Principal("owner", everywhere=True)
+
+    def page(command, principal=everywhere, **parameters):
+        operations = [{"command": command, "parameters": parameters}]
+        [result] = speaker.send({"kip": "2.0", "operations": operations}, principal=principal)["results"]
+        return [row["id"] for row in result["result"]], result.get("next_cursor"), result["result"]
+
+    names = sorted(["alpha", "omega", "zeta", SPACE])
+    found, more, rows = page("LIST SPACES")
+    assert (found, more) == (names, None)
+    assert [row["id"] for row in rows if row["current"]] == [SPACE]
+    assert {row["uri"] for row in rows} == {f"urn:noema:space:{name}" for name in names}
+    first, cursor, _ = page("LIST SPACES LIMIT 3")
+    rest, end, _ = page("LIST SPACES LIMIT 3 CURSOR :c", c=cursor)
+    assert (first + rest, end) == (names, None)
+    assert page("LIST SPACES LIMIT 4")[1] is None
+    assert page("LIST SPACES LIMIT 0")[:2] == ([], None)
+    bound = Principal("owner")
+    assert page("LIST SPACES", bound)[:2] == ([SPACE], None)
+    again = {"kip": "2.0", "operations": [{"command": "LIST SPACES CURSOR :c", "parameters": {"c": cursor}}]}
+    assert code(speaker.send(again, principal=bound)) == "CursorInvalidated"

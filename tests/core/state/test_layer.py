@@ -127,3 +127,39 @@ def test_settling_keeps_the_stack_logarithmic() -> None:
         depth, below = depth + 1, below.below
 
     assert depth <= 11
+
+
+@settings(max_examples=40, deadline=None)
+@given(script=SCRIPTS)
+def test_a_layer_may_be_asked_while_it_is_written(script: list) -> None:
+    """A transaction asks between its writes: each answer is of what has been written until then, and stays it."""
+    elements: dict[str, AnyElement] = {}
+    layer = Layer(Empty())
+    for operations in script:
+        layer = Layer(layer)
+        for number, flavour, word in operations:
+            held = layer.find("!concept")
+            before = list(held)
+            element = make(number, flavour or 0, word)
+            if flavour is None:
+                elements.pop(element.id, None)
+                layer.drop(element.id)
+            else:
+                elements[element.id] = element
+                layer.put(element)
+            assert list(held) == before
+            assert_same(layer, Naive(elements))
+
+
+def test_ids_under_a_key_are_put_in_order_once() -> None:
+    """Looking again costs nothing, until something more stands under the key."""
+    layer = Layer(Empty())
+    for number in reversed(range(0, 1200, 4)):
+        layer.put(make(number, 0))
+    first, again = layer.find("!concept"), layer.find("!concept")
+    assert isinstance(first, Combined)
+    assert isinstance(again, Combined)
+    assert first._own is again._own
+
+    layer.put(make(1200, 0))
+    assert (len(first), len(layer.find("!concept"))) == (300, 301)
