@@ -21,7 +21,7 @@ from core.model.elements import (
     Evidence,
     Proposition,
 )
-from core.model.ids import Kind, sort_key
+from core.model.ids import LETTER, Kind, sort_key
 from core.model.literals import Literal, Ref
 from core.query.access import candidates
 from core.query.context import Edge, Value
@@ -139,7 +139,7 @@ def _match_elements(world: World, pattern: Elements, access: Access, after: str 
     ]
     binders = [_binder(world, test) for test in pattern.tests if not _is_constant(test.want)]
     if world.open and not checks and not binders and access.index in {"type", "kind"}:
-        return _listed(world, slot, ids)
+        return _listed(world, slot, ids, LETTER[pattern.kind])
 
     def extend(row: Row) -> Iterator[Row]:
         for found in world.each(ids(row)):
@@ -164,12 +164,16 @@ def _match_elements(world: World, pattern: Elements, access: Access, after: str 
     return extend
 
 
-def _listed(world: World, slot: int, ids: Callable[[Row], Sequence[str]]) -> Extend:
-    """Active elements of a type or kind, as the index lists them: counting them reads none of them."""
+def _listed(world: World, slot: int, ids: Callable[[Row], Sequence[str]], letter: str) -> Extend:
+    """Active elements of a type or kind, as the index lists them: counting them reads none of them.
+
+    The one place where an index is believed (docs/kip.md, "What an index may get wrong"): an id tells its kind, so
+    only a Concept under another key of the same 64-bit fingerprint could be listed wrongly.
+    """
 
     def extend(row: Row) -> Iterator[Row]:
         for found in world.each(ids(row)):
-            if found not in world.inactive:
+            if found[0] == letter and found not in world.inactive:
                 extended = bind(row, slot, Ref(found))
                 if extended is not None:
                     yield extended

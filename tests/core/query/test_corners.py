@@ -10,7 +10,8 @@ from core.errors import NoemaError
 from core.language.ast import Filter, Parameter
 from core.language.ast_kql import Find
 from core.query import Limits, run
-from tests.core.query.brain import Brain, question, reference
+from core.state.indexes import type_key
+from tests.core.query.brain import WORLD, Brain, question, reference
 
 
 @pytest.fixture
@@ -297,3 +298,29 @@ def test_belief_of_a_past_instant_is_about_that_instant(brain: Brain) -> None:
     )
 
     assert answer.rows == ["2026-06-01T00:00:00.000Z"]
+
+
+def test_an_index_that_lists_too_much_is_not_believed_about_kinds(brain: Brain) -> None:
+    """Whatever stands under a key, an element of another kind is never listed or counted (docs/kip.md)."""
+    person = brain.concept("Person", "Solo")
+    stray = brain.says(person, "knows", person)
+    brain.commit()
+    key = type_key(f"{WORLD}/Person")
+
+    class Collides:
+        """The state, with a key of the same fingerprint as that of a type."""
+
+        def __getattr__(self, name: str) -> object:
+            return getattr(brain.state, name)
+
+        def find(self, wanted: str) -> list[str]:
+            return [*brain.state.find(wanted), *([stray.id] if wanted in {key, "!concept"} else [])]
+
+    def rows(text: str) -> list[object]:
+        return run(Collides(), question(text), brain.env, brain.context()).rows  # type: ignore[arg-type]
+
+    for where in ('?c CONCEPT {type: "Person"}', "?c CONCEPT {}"):
+        assert rows(f"FIND(COUNT(?c)) WHERE {{ {where} }}") == brain.rows(
+            f"FIND(COUNT(?c)) WHERE {{ {where} }}"
+        )
+        assert stray.id not in str(rows(f"FIND(?c) WHERE {{ {where} }}"))
