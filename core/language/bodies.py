@@ -80,7 +80,13 @@ class Body:
         """
         at = cursor.index
         if cursor.key() not in _CLAUSES[kind]:
-            hint = "What is being created has nothing to remove." if cursor.key() == "UNSET" else None
+            hint = None
+            if cursor.key() == "UNSET":
+                hint = "What is being created has nothing to remove."
+            elif cursor.key() in {"TYPE", "KEY", "ID"} and kind == "upsert":
+                hint = (
+                    'Say which Concept with MATCH {type: "Person", key: "alice"}; its contents stand in SET.'
+                )
             cursor.fail(f"{', '.join(_CLAUSES[kind])} or '}}'" if kind != "update" else "SET or UNSET", hint)
         key = cursor.take().upper()
         if key == "SET":

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NoReturn
 
 from core.language.ast import Span
+from core.language.habits import hint_for
 from core.language.lexer import END, NUMBER, PARAMETER, STRING, VARIABLE, Tokens, syntax_error
 
 _CLOSES: Final[dict[str, str]] = {")": "(", "]": "[", "}": "{"}
@@ -57,14 +58,14 @@ class Cursor:
             return True
         return False
 
-    def expect(self, key: str) -> None:
+    def expect(self, key: str, hint: str | None = None) -> None:
         """Moves past this keyword or mark.
 
         Raises:
             NoemaError: InvalidSyntax where something else stands.
         """
         if self.keys[self.index] != key:
-            self.fail(key if key.isalpha() else f"'{key}'")
+            self.fail(key if key.isalpha() else f"'{key}'", hint)
         self.index += 1
 
     def expect_words(self, *words: str) -> None:
@@ -97,7 +98,8 @@ class Cursor:
         offset = self.tokens.offsets[self.index]
         found = self._found()
         if hint is None:
-            hint = self._unclosed()
+            before = self.keys[self.index - 1] if self.index else None
+            hint = self._unclosed() or hint_for(before, self.key())
         message = f"expected {expected}, found {found}"
         raise syntax_error(self.tokens, offset, message, hint=hint, expected=expected, found=found)
 

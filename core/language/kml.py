@@ -64,7 +64,7 @@ def _parse_clause(cursor: Cursor) -> ast_kml.MutationClause:
 
 def _parse_handle(cursor: Cursor) -> str:
     if cursor.key() != VARIABLE:
-        cursor.fail("a ?handle")
+        cursor.fail("a ?handle", "A handle names it within the command, such as CREATE CONCEPT ?x { ... }.")
     return declare_handle(cursor)
 
 
@@ -296,9 +296,10 @@ def _parse_purge(cursor: Cursor) -> ast_kml.Purge:
     where = _parse_selection(cursor, mark)
     limit = parse_optional_scalar(cursor, "LIMIT")
     policy = parse_optional_scalar(cursor, "REFERENCE", "POLICY")
-    cursor.expect("CONFIRM")
+    confirm = 'Erasure is confirmed by writing CONFIRM "PURGE" exactly, at the end.'
+    cursor.expect("CONFIRM", confirm)
     if cursor.key() != STRING or cursor.values[cursor.index] != "PURGE":
-        cursor.fail('"PURGE"', 'Erasure is confirmed by writing CONFIRM "PURGE" exactly.')
+        cursor.fail('"PURGE"', confirm)
     cursor.index += 1
     return ast_kml.Purge(span=span, target=target, where=where, limit=limit, reference_policy=policy)
 
@@ -308,7 +309,7 @@ def _parse_merge(cursor: Cursor) -> ast_kml.MergeConcept:
     mark = len(cursor.references)
     cursor.expect_words("MERGE", "CONCEPT")
     source = parse_target(cursor)
-    cursor.expect("INTO")
+    cursor.expect("INTO", "Write MERGE CONCEPT :source INTO :target.")
     target = parse_target(cursor)
     where = _parse_selection(cursor, mark)
     if cursor.key() == "LIMIT":

@@ -13,6 +13,7 @@ from core.language.ast_kml import KmlStatement
 from core.language.ast_kql import Find
 from core.language.ast_meta import MetaStatement, Search
 from core.language.cursor import Cursor
+from core.language.habits import hint_for
 from core.language.kql import parse_find
 from core.language.lexer import END, tokenize
 
@@ -67,7 +68,7 @@ def _parse_command(cursor: Cursor) -> Command:
         cursor.language = "META"
         return meta.STATEMENTS[key](cursor)
     hint = "A query begins with FIND, a mutation with MUTATE, ASSERT or CREATE, introspection with DESCRIBE or SEARCH."
-    return cursor.fail_choice(_STARTS, hint)
+    return cursor.fail_choice(_STARTS, hint_for(None, key) or hint)
 
 
 def language_of(command: Command) -> Language:

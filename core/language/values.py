@@ -15,6 +15,7 @@ from typing import Final, cast
 from core.language import ast
 from core.language.cursor import Cursor
 from core.language.functions import AGGREGATES, FILTER_FUNCTIONS, UPDATE_FUNCTIONS
+from core.language.habits import FOUND
 from core.language.lexer import NUMBER, PARAMETER, STRING, VARIABLE
 from core.language.limits import MAX_INTEGER, MIN_INTEGER
 
@@ -199,9 +200,7 @@ def _parse_call(cursor: Cursor, functions: Functions) -> ast.FunctionCall:
 def _refuse_function(cursor: Cursor, at: int, known: dict[str, int]) -> None:
     name = cursor.key()
     if name in AGGREGATES:
-        cursor.refuse(
-            at, f"{name} stands only in FIND(...) and ORDER BY", hint="Filter the counted rows instead."
-        )
+        cursor.refuse(at, f"{name} stands only in FIND(...) and ORDER BY", hint=FOUND["HAVING"])
     where = "in FILTER" if known is FILTER_FUNCTIONS else "in an assigned value" if known else "here"
     hint = f"Known {where}: {', '.join(known)}." if known else "Write a constant value."
     cursor.refuse(at, f"{name[:40]} is not a function {where}", hint=hint)
