@@ -55,7 +55,7 @@ def doctor(url: str, token: str | None) -> tuple[str, object]:
     if not value["ok"]:
         click.echo("\n".join(lines), err=True)
         failed = ", ".join(each.check for each in findings if each.verdict == "fail")
-        raise Failure(f"failed: {failed}", "The lines above say what to do.")
+        raise Failure(f"failed: {failed}", "The lines above say what to do.", answer=("", value))
     return "\n".join(lines), value
 
 

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from sqlite3 import DatabaseError
 from typing import TYPE_CHECKING, Final, NoReturn, cast
 from urllib.parse import unquote
 
@@ -113,7 +114,10 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
     from functions.local.background import Background  # noqa: PLC0415
     from functions.local.gateway import Gateway, Server  # noqa: PLC0415
 
-    found = services()
+    try:
+        found = services()
+    except (OSError, DatabaseError) as error:
+        raise Failure(f"the memory cannot be opened: {error}. Try --data with another folder.") from error
     if found.settings.store == "aws":
         raise Failure(
             "NOEMA_STORE is aws, whose queue drives Lambda functions. Serve `embedded` or `memory`."

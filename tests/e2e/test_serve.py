@@ -152,6 +152,19 @@ def test_a_program_reads_where_it_listens(tmp_path: Path) -> None:
     assert ready["tokens"] is False
 
 
+def test_a_folder_that_holds_no_memory_is_told(tmp_path: Path) -> None:
+    """A file where the folder should be, or another file in the store's place: a line that says so, no traceback."""
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "noema.db").write_bytes(b"no database" * 100)
+    for data, why in ((tmp_path / "file" / "below", "Not a directory"), (tmp_path, "file is not a database")):
+        with (
+            pytest.raises(AssertionError, match="the memory cannot be opened: .*" + why) as told,
+            serving(data),
+        ):
+            pass
+        assert "Traceback" not in str(told.value)
+
+
 def test_a_second_service_on_the_port_says_so(tmp_path: Path) -> None:
     """The second one ends with a line that names the port, and the first goes on."""
     with serving(tmp_path / "a") as service:

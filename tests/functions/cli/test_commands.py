@@ -196,4 +196,6 @@ def test_doctor_finds_what_is_wrong(tmp_path: Path) -> None:
     assert "noema.db" in damaged.stderr
     assert "Restore the folder" in damaged.stderr
     assert mistyped.exit_code == 1
-    assert "settings" in json.loads(mistyped.stdout)["error"]["message"]
+    told = json.loads(mistyped.stdout)
+    assert told["ok"] is False
+    assert {each["verdict"] for each in told["checks"] if each["check"] == "settings"} == {"fail"}
