@@ -44,10 +44,19 @@ INVARIANTS: Final = (
     "cognitive content != authority",
 )
 
+_REMEMBER: Final = (
+    'MUTATE { UPSERT CONCEPT ?p { MATCH {type: "Person", key: "alice"} SET FIELDS {name: "Alice"} } '
+    'UPSERT CONCEPT ?x { MATCH {type: "Preference", key: "dark-mode"} SET FIELDS {name: "dark mode"} } '
+    'ASSERT (?p, "prefers", ?x) { by: ?p, mode: "stated", confidence: 0.9 } }'
+)
 _WORKFLOW: Final = (
     ('SEARCH CONCEPT "some words"', "find exact ids"),
     ('FIND(?x.name) WHERE { ?x CONCEPT {type: "Person"} }', "read records"),
-    ('FIND(?b.status) WHERE { ?b BELIEF (:person, "prefers", ?what) }', "ask what is believed"),
+    (
+        'FIND(?what.name, ?b.status) WHERE { ?b BELIEF ({type: "Person", key: "alice"}, "prefers", ?what) }',
+        "ask what is believed",
+    ),
+    (_REMEMBER, "remember a claim, and whose it is, where you may write"),
     ('DESCRIBE TYPE "Person"', "before writing one; LIST TYPES and LIST PREDICATES name the others"),
     ("PREVIEW KML :command", "see an effect without it"),
     ("DESCRIBE CAPABILITIES", "what this service can do, and you"),

@@ -254,7 +254,9 @@ def read_request(value: Any) -> Request:  # a JSON value
         request = msgspec.convert(value, Request, strict=True)
     except msgspec.ValidationError as error:
         problem, _, at = str(error).partition(" - at `")
-        raise _envelope(problem, at=at.rstrip("`") or "$") from error
+        place = at.rstrip("`") or "$"
+        member = place.removeprefix("$.") if place != "$" else "the request"
+        raise _envelope(f"{member}: {problem[:1].lower()}{problem[1:]}", at=place) from error
     _check(request)
     return request
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import pytest
 
@@ -15,6 +17,7 @@ from core.protocol.capabilities import LIMITS, SUPPORTED
 from core.protocol.request import read_request
 from core.protocol.response import response_to_json
 from core.transaction.scope import Context
+from tests.conformance.world import World
 from tests.core.meta.conftest import READER, hiding
 from tests.core.meta.test_search import classify
 
@@ -133,6 +136,20 @@ def test_every_command_of_the_primer_is_one(nexus):
     assert len(commands) > 10
     for command in commands:
         parse(command)
+
+
+def test_the_primer_is_enough_to_remember_and_to_recall():
+    """With the usual packages, its commands without parameters run as they stand, and the claim comes back believed."""
+    world = World()
+    commands = [each["command"] for each in world.ok("DESCRIBE PRIMER")["next"]]
+    complete = [command for command in commands if not re.search(r":\w", command)]
+    for command in sorted(complete, key=lambda command: not command.startswith("MUTATE")):
+        answer = world.ok(command)
+        if "BELIEF" in command:
+            assert answer == [["dark mode", "accepted"]]
+
+    assert len(complete) == len(commands) - 1
+    assert world.ok('SEARCH CONCEPT "dark"')[0]["name"] == "dark mode"
 
 
 def test_counts_are_not_shown_to_who_may_not_see_everything(nexus):

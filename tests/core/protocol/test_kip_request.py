@@ -163,6 +163,7 @@ def test_an_error_names_the_place():
     error = refused({"kip": "2.0", "operations": [{"command": 5}]})
 
     assert error.details["at"] == "$.operations[0].command"
+    assert error.message == "operations[0].command: expected `str`, got `int`"
 
 
 @pytest.mark.parametrize(
