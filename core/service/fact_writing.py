@@ -131,6 +131,21 @@ class Writer:
         return found
 
 
+def check_room(draft: Draft, count: int) -> None:
+    """Refuse facts for which the space's tier has no room.
+
+    Raises:
+        NoemaError: `SpaceTierExceeded`, with both numbers.
+    """
+    held, limit = draft.state.counts.concept, draft.meta.tier.limit
+    if held + count > limit:
+        raise NoemaError(
+            "SpaceTierExceeded",
+            f"the space holds {held} nodes and its tier admits {limit}",
+            details={"held": held, "limit": limit, "tier": draft.meta.tier.tier},
+        )
+
+
 def facts_from(answer: Json) -> tuple[Fact, ...]:
     """The facts in a commit's answer."""
     return msgspec.convert(answer, tuple[Fact, ...])

@@ -43,7 +43,7 @@ from core.service.fact_access import Accesses
 from core.service.fact_reading import Namespaces
 from core.service.fact_recall import SETTINGS, FactRecall
 from core.service.fact_upkeep import Consolidation, Summarizer
-from core.service.fact_writing import MAX_TARGETS, Writer, as_answer, facts_from
+from core.service.fact_writing import MAX_TARGETS, Writer, as_answer, check_room, facts_from
 from core.service.faults import reading
 from core.service.forgetting import Forgetting
 from core.service.leases import Leases
@@ -186,6 +186,7 @@ class Facts(FactRecall):
         chance = self._writer.chance()
 
         def decide(draft: Draft) -> Json:
+            check_room(draft, len(texts))
             return as_answer(writing.remember(draft, agent_id, texts, chance, confidence=label, kind=kind))
 
         request = {"do": "add", "agent": agent_id, "texts": list(texts), "label": label, "kind": kind}
@@ -443,6 +444,7 @@ class Facts(FactRecall):
         for part in _parts(ordered):
 
             def decide(draft: Draft, part: Sequence[Fact] = part) -> Json:
+                check_room(draft, len(part))
                 return len(writing.add_all(draft, part))
 
             added += int(self._writer.commit(caller, space_id, deadline, {"do": "import"}, decide))

@@ -8,11 +8,20 @@ import pytest
 
 from core.errors import NoemaError
 from core.facts import writing
+from core.facts.imports import read
 from core.facts.recalling import Tuning
 from core.facts.values import SHARED, RecallOptions
 from core.model.log import SchemaEnvironment
 from core.ports import Unavailable
+from core.schema.environment import environment_of
 from core.schema.library import FACTS_REF, NOEMA_REF, PROFILE_REF
+from core.schema.validate import (
+    check_attributes,
+    check_cardinality,
+    check_facet,
+    check_source,
+    check_target,
+)
 from core.service.values import Caller, Proposal
 from core.storage.layout import space_pk
 from core.storage.memory import MemoryTable
@@ -156,6 +165,56 @@ def test_extracted_facts_are_unverified():
     assert {fact.confidence for fact in made} == {"unverified"}
     for raw in ("no JSON at all", "[]", '{"a": 1}', "[1, 2]", "[" * 5000):
         assert [fact.text for fact in world.call("remember_extracted", raw)] == [raw]
+
+
+def test_a_full_space_takes_no_more_facts():
+    """A tier's room is counted in Concepts; beyond it nothing is written, and both numbers are told."""
+    world = FactWorld(create=False)
+    world.world.create("home", tier=0)
+    for n in range(99):
+        world.remember(f"note {n}")
+    with pytest.raises(NoemaError) as full:
+        world.remember("one more")
+    assert full.value.code == "SpaceTierExceeded"
+    assert (full.value.details["held"], full.value.details["limit"]) == (100, 100)
+    world.call("forget", "note 1")
+
+
+def test_what_is_written_fits_the_package():
+    """Every Concept, facet and reference that the use cases write is one that the package's definitions admit."""
+    world = FactWorld(learn_prefix=4)
+    world.remember("Ann likes tea.", confidence="verified")
+    world.remember("old", confidence="unverified")
+    world.call("revise", "old", "new")
+    world.call("pin", "new")
+    world.call("unpin", "new")
+    world.call("forget", "new")
+    world.call("alias", "db", ["pg"])
+    world.call("link", "Acme", "Payments")
+    world.call("save_checkpoint", state={"a": 1}, messages=[{"role": "user"}], metadata={"s": "x"})
+    raw = {"id": "x1", "agent_id": "ann", "text": "t", "created_at": "2026-01-05T10:00:00Z", "weight": 0.3,
+           "access_count": 2, "accessed_at": "2026-01-06T10:00:00Z", "pinned": True, "confidence": "odd"}  # fmt: skip
+    found = read(json.dumps([raw]), "graymatter", agent_id=None, now=world.clock.time)
+    world.facts.import_facts(world.caller, "home", found, deadline=world.deadline)
+    state = world.world.spaces.load("home")
+    environment = environment_of(state.meta)
+    seen = set()
+    for element_id in state.ids("concept"):
+        element = state.get(element_id)
+        definition = environment.type(element.schema_ref, write=True)
+        check_attributes(definition, element.attributes)
+        for ref, values in element.facets.items():
+            check_facet(environment.facet(ref, write=True), element, "concept", values)
+            seen.update(values)
+        for link in element.structural:
+            field = environment.structural(link.field)
+            target = state.get(link.target)
+            check_source(field, "concept", element.schema_ref)
+            check_target(field, "concept", target.schema_ref)
+            check_cardinality(field, [each for each in element.structural if each.field == link.field])
+        seen.add(element.schema_ref.rpartition("/")[2])
+    assert seen >= {"Fact", "FactNamespace", "FactEntity", "Checkpoint", "CheckpointSeries", "retired", "kind",
+                    "confidence", "decays_from", "weight", "pinned_at", "accessed_at", "metadata"}  # fmt: skip
 
 
 # --- revising, forgetting, pinning
