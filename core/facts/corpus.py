@@ -5,7 +5,8 @@ options (`ranking`), and which facts belong in (`namespace`). Everything is exac
 ranks whatever the order in which they came, and with numpy the same as without.
 
 Each fact has a slot, a small number; a token's posting is two arrays, the slots of the facts that have it and its
-share of each. So weighing a token is one pass over arrays.
+share of each. So weighing a token is one pass over arrays. Where the state's own text index speaks the same tokens,
+a posting is taken from there when it is first asked for, and no text is read to begin with.
 """
 
 from __future__ import annotations
@@ -32,6 +33,10 @@ Arrays = Callable[[], Any]
 """Loads numpy when it is called; gives None where there is none."""
 
 
+Source = Callable[[str], Iterable[tuple[str, int, int]]]
+"""A token -> the facts that have it: id, how often, and how many tokens the fact has. Of the present moment."""
+
+
 class _Posting:
     """The facts that have one token: their slots, and the token's share of each: times / (tokens + 1)."""
 
@@ -55,9 +60,13 @@ class Corpus:
     Args:
         tokenizer: how texts become tokens.
         arrays: loads numpy; called once there are many facts. None: it is done without, only slower.
+        source: an index that has the same tokens already; it may know more facts. None: texts are read.
     """
 
-    def __init__(self, tokenizer: Tokenizer, arrays: Arrays | None = None) -> None:
+    def __init__(
+        self, tokenizer: Tokenizer, arrays: Arrays | None = None, source: Source | None = None
+    ) -> None:
+        self._source = source
         self.facts: dict[str, Fact] = {}
         self._tokenize = tokenizer
         self._arrays = arrays
@@ -77,13 +86,16 @@ class Corpus:
     def fill(self, facts: Iterable[Fact]) -> None:
         """Add many at once, to an empty corpus."""
         for fact in facts:
-            self._index(fact)
+            self._place(fact)
+            if self._source is None:
+                self._index(fact)
         self._newest = sorted((-fact.created_at, fact.id) for fact in self.facts.values())
 
     def add(self, fact: Fact) -> None:
         """Add a fact, or replace what stands under its id."""
         if fact.id in self.facts:
             self.remove(fact.id)
+        self._place(fact)
         self._index(fact)
         insort(self._newest, (-fact.created_at, fact.id))
 
@@ -95,26 +107,43 @@ class Corpus:
         slot = self._slots.pop(fact_id)
         self._ids[slot] = ""
         self._free.append(slot)
-        for token in self._tokens.pop(fact_id):
-            posting = self._postings[token]
-            posting.remove(slot)
-            if not posting.slots:
-                del self._postings[token]
+        for token in self._tokens.pop(fact_id, None) or dict.fromkeys(self._tokenize(fact.text)):
+            posting = self._postings.get(token)
+            if posting is not None:
+                posting.remove(slot)
         del self._newest[bisect_left(self._newest, (-fact.created_at, fact_id))]
 
     def _index(self, fact: Fact) -> None:
+        """Enter a fact under its tokens; where there is a source, under those that were taken from it already."""
         counted = Counter(self._tokenize(fact.text))
-        slot = self._slot(fact)
-        self.facts[fact.id] = fact
-        self._slots[fact.id] = slot
+        slot, size = self._slots[fact.id], counted.total() + 1
         self._tokens[fact.id] = tuple(counted)
-        size = counted.total() + 1
         for token, times in counted.items():
             posting = self._postings.get(token)
             if posting is None:
+                if self._source is not None:
+                    continue
                 posting = self._postings[token] = _Posting()
             posting.slots.append(slot)
             posting.shares.append(times / size)
+
+    def _posting(self, token: str) -> _Posting:
+        """The facts that have a token."""
+        posting = self._postings.get(token)
+        if posting is None:
+            posting = _Posting()
+            if self._source is not None:
+                for fact_id, times, length in self._source(token):
+                    slot = self._slots.get(fact_id)
+                    if slot is not None:
+                        posting.slots.append(slot)
+                        posting.shares.append(times / (length + 1))
+                self._postings[token] = posting
+        return posting
+
+    def _place(self, fact: Fact) -> None:
+        self.facts[fact.id] = fact
+        self._slots[fact.id] = self._slot(fact)
 
     def _slot(self, fact: Fact) -> int:
         if self._free:
@@ -139,12 +168,14 @@ class Corpus:
 
     def tokens_of(self, fact_id: str) -> Sequence[str]:
         """The distinct tokens of a fact's text."""
-        return self._tokens[fact_id]
+        found = self._tokens.get(fact_id)
+        if found is None:
+            found = self._tokens[fact_id] = tuple(dict.fromkeys(self._tokenize(self.facts[fact_id].text)))
+        return found
 
     def frequency(self, token: str) -> int:
         """How many facts have a token."""
-        posting = self._postings.get(token)
-        return 0 if posting is None else len(posting.slots)
+        return len(self._posting(token).slots)
 
     def rarity(self, token: str) -> float:
         """The idf, ln((n + 1) / (df + 1)): 0 for a token that every fact has."""
@@ -152,9 +183,7 @@ class Corpus:
 
     def having(self, token: str, count: int) -> list[str]:
         """Ids of the facts with the greatest shares of a token, ties oldest first."""
-        posting = self._postings.get(token)
-        if posting is None:
-            return []
+        posting = self._posting(token)
         pairs = zip(posting.shares, posting.slots, strict=True)
         found = nlargest(count, pairs, key=lambda pair: (pair[0], -self._created[pair[1]]))
         return [self._ids[slot] for _, slot in found]
@@ -168,7 +197,7 @@ class Corpus:
         weights: dict[str, float] = {}
         for token, times in Counter(tokens).items():
             idf = self.rarity(token)
-            if idf > 0 and token in self._postings:
+            if idf > 0 and self.frequency(token):
                 weights[token] = idf * times
         if not weights or count < 1:
             return []
@@ -181,7 +210,7 @@ class Corpus:
         """At least the best `count` facts, ties of the last one included: scaled scores and slots."""
         scores: dict[int, float] = {}
         for token, weight in weights.items():
-            posting = self._postings[token]
+            posting = self._posting(token)
             for slot, share in zip(posting.slots, posting.shares, strict=True):
                 scores[slot] = scores.get(slot, 0.0) + weight * share
         scaled = [(round(score * SCALE), slot) for slot, score in scores.items()]
@@ -199,7 +228,7 @@ class Corpus:
         """The same with numpy, and of many ties only those that are old enough."""
         scores = np.zeros(len(self._ids))
         for token, weight in weights.items():
-            posting = self._postings[token]
+            posting = self._posting(token)
             slots = np.frombuffer(posting.slots, dtype=np.intc)
             scores[slots] += weight * np.frombuffer(posting.shares)
         touched = np.flatnonzero(scores)

@@ -7,16 +7,17 @@ brought up to date element by element, and its owner holds a lock while it is re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
 from core.facts import labels, records
-from core.facts.corpus import Arrays, Corpus
+from core.facts.corpus import Arrays, Corpus, Source
 from core.facts.tokens import TOKENIZERS, TokenizerName
 from core.facts.values import RETIRED_BY_AGENT, Fact
 from core.facts.vocabulary import alias_map, expand
 from core.model.elements import AnyElement, Concept
+from core.state.view import View
 
 
 class Namespace:
@@ -37,6 +38,7 @@ class Namespace:
         arrays: Arrays | None = None,
     ) -> None:
         self._arrays = arrays
+        self.view: View | None = None  # the state it stands at, set by its owner; its text index is used
         self.agent_id = agent_id
         self.tokenizer: TokenizerName = tokenizer
         self.concept = concept
@@ -115,13 +117,24 @@ class Namespace:
         """The facts that may be ranked: live, no aliases, of at least a level of confidence."""
         found = self._corpora.get(level)
         if found is None:
-            found = self._corpora[level] = Corpus(TOKENIZERS[self.tokenizer], self._arrays)
+            found = self._corpora[level] = Corpus(TOKENIZERS[self.tokenizer], self._arrays, self._source())
             found.fill(
                 fact
                 for fact in self.facts.values()
                 if fact.kind == "fact" and fact.live and labels.level(fact.confidence) >= level
             )
         return found
+
+    def _source(self) -> Source | None:
+        """The state's own text index, where it speaks the same tokens."""
+        return self._having if self.tokenizer == "unicode" and self.view is not None else None
+
+    def _having(self, token: str) -> Iterator[tuple[str, int, int]]:
+        view = self.view
+        for element_id, times in () if view is None else view.word(token):
+            fact_id = self._ids.get(element_id)
+            if fact_id is not None and view is not None:
+                yield fact_id, times, view.text_length(element_id)
 
     def expanded(self, query: str) -> tuple[list[str], list[str]]:
         """A query's tokens, and the same widened by the live aliases."""

@@ -70,6 +70,7 @@ class Namespaces:
             with reading():
                 state = self._bring_up(held, space_id, agent_id)
             self._trim()
+            held.namespace.view = state
             yield state, held.namespace
 
     def state(self, space_id: str) -> SpaceState:

@@ -8,8 +8,11 @@ import pytest
 
 from core.errors import NoemaError
 from core.facts import writing
+from core.facts.corpus import Corpus
 from core.facts.imports import read
+from core.facts.ranking import Policy, rank
 from core.facts.recalling import Tuning
+from core.facts.tokens import TOKENIZERS
 from core.facts.values import SHARED, RecallOptions
 from core.model.log import SchemaEnvironment
 from core.ports import Unavailable
@@ -479,6 +482,28 @@ def test_a_fact_that_vanishes_while_it_is_recalled_does_no_harm():
     assert world.facts.get("home", "ann", fact.id) is None
     world.call("consolidate")
     assert world.facts.facts("home", "ann") == ()
+
+
+def test_the_states_index_ranks_as_reading_every_text_does():
+    """A process that kept up, one that loads now, and an index made of the texts give the same ranks and scores."""
+    world = FactWorld()
+    words = ["tea", "boats", "running", "茶を飲む", "Lisbon's", "the", "friday", "2026"]
+    for n in range(60):
+        world.remember(" ".join(words[(n * k) % 8] for k in range(1, 2 + n % 7)))
+        if n % 9 == 0:
+            world.recall("tea boats friday")
+        if n % 7 == 3:
+            world.call("forget", world.recall("tea").texts[0])
+    fresh = FactWorld(world.world.table, world.clock, create=False, seed=9)
+    with world.facts._namespaces.current("home", "ann") as (_, namespace):
+        read_texts = Corpus(TOKENIZERS["unicode"])
+        read_texts.fill(each for each in namespace.facts.values() if each.live)
+    for query in ("tea", "boats running friday", "茶を", "lisbon 2026 tea tea", "nothing"):
+        here = world.recall(query, options=RecallOptions(explain=True, top_k=30)).receipts
+        there = fresh.recall(query, options=RecallOptions(explain=True, top_k=30)).receipts
+        texts = rank(read_texts, TOKENIZERS["unicode"](query), Policy(top_k=30))
+        assert [each.ranks for each in here] == [each.ranks for each in there]
+        assert [each.ranks for each in here] == [each.ranks for each in texts]
 
 
 def test_another_process_sees_what_was_written():
