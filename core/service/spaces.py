@@ -131,7 +131,7 @@ class Spaces:
                 first = max(after_version + 1, head.born)
                 last = min(first + limit - 1, head.ver)
                 if first < head.min_delta:
-                    raise _below(head.min_delta, first)
+                    raise _below(head.min_delta)
                 try:
                     return list(self.reader(space_id).deltas(first, last))
                 except Moved:
@@ -185,7 +185,7 @@ class Spaces:
                 details={"version": head.ver},
             )
         if target < head.floor:
-            raise _below(head.floor, target)
+            raise _below(head.floor)
 
     def _version_at(self, space_id: str, head: Head, seq: int | None, time: Instant | None) -> int:
         """The last version at or before a `space_seq` or a time; `floor - 1` if the floor is after it."""
@@ -219,7 +219,7 @@ class Spaces:
             space_pk(space_id), manifest_sk(head.born), manifest_sk(target), limit=1, reverse=True
         )
         if not rows and head.min_delta > head.born:
-            raise _below(head.floor, target)
+            raise _below(head.floor)
         key = str(rows[0][1]["key"]) if rows else None
         return self._forward(space_id, head, self._base(space_id, head, key), target)
 
@@ -344,10 +344,10 @@ def _is_by(entry: LogRow, seq: int | None, time: Instant | None) -> bool:
     return entry.seq <= seq if seq is not None else entry.at <= (MAX_VERSION if time is None else time)
 
 
-def _below(floor: int, wanted: int) -> NoemaError:
+def _below(floor: int) -> NoemaError:
     return NoemaError(
         "HistoricalSnapshotUnavailable",
-        f"history is kept from version {floor}; {max(wanted, 0)} is before it",
+        "the point asked for is older than what is kept of this space",
         details={"floor": floor},
     )
 

@@ -94,6 +94,7 @@ def run_unit(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> Uni
 
 def _read(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> UnitOutcome:
     at, view = _bound_state(state, plan.request, context)
+    _check_preconditions(at, plan.request)
     scope = _scope(view, at, plan.request, context, present=state)
     results = []
     for op in unit.ops:
@@ -193,7 +194,10 @@ def _write(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> UnitO
     for op in unit.ops:  # a transaction with an operation that cannot run is not begun
         if op.error is not None:
             return _failed(state, unit, [], op.error, context, at=op)
-    _check_preconditions(state, request, context)
+    token = _token_seq(request, state, context)
+    if token is not None:
+        _check_seq(state, token, "the snapshot token")
+    _check_preconditions(state, request)
     draft = Draft(state, now=max(context.now, state.at), origin=context.principal.origin)
     scope = _scope(draft.view, state, request, context)
     minted: dict[str, Any] = {}
@@ -210,17 +214,20 @@ def _write(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> UnitO
     return _finished(draft, unit, results, dry_run=request.options.dry_run)
 
 
-def _check_preconditions(state: SpaceState, request: Request, context: Context) -> None:
-    """What the request expects of the state it commits onto (KIP §35.4, §78)."""
+def _check_seq(state: SpaceState, wanted: int, what: str) -> None:
+    if wanted != state.seq:
+        raise NoemaError(
+            "PreconditionFailed",
+            f"the space is at space_seq {state.seq}; {what} says {wanted}",
+            details={"expected": wanted, "actual": state.seq},
+        )
+
+
+def _check_preconditions(state: SpaceState, request: Request) -> None:
+    """What the request expects of the state it commits onto, or reads (KIP §35.4, §78)."""
     guards = request.preconditions
-    seq = _token_seq(request, state, context)
-    for wanted, what in ((guards.space_seq, "space_seq"), (seq, "the snapshot token")):
-        if isinstance(wanted, int) and wanted != state.seq:
-            raise NoemaError(
-                "PreconditionFailed",
-                f"the space is at space_seq {state.seq}; {what} says {wanted}",
-                details={"expected": wanted, "actual": state.seq},
-            )
+    if isinstance(guards.space_seq, int):
+        _check_seq(state, guards.space_seq, "space_seq")
     version = guards.schema_environment_version
     if isinstance(version, int) and version != state.meta.schema.version:
         raise NoemaError(

@@ -252,6 +252,20 @@ def test_preconditions_hold_or_nothing_commits(people, guards, code):
         assert len(people.deltas) == commits
 
 
+@pytest.mark.parametrize("mode", ["independent", "sequence", "atomic"])
+def test_preconditions_guard_reads_too(people, mode):
+    """A request that only reads is answered from the state it expects, or not at all."""
+    fits = {"space_seq": people.state.seq, "schema_environment_version": people.state.meta.schema.version}
+    assert people.send(batch(mode, READ, preconditions=fits))["status"] == "succeeded"
+    for guards, code in (
+        ({"space_seq": people.state.seq - 1}, "PreconditionFailed"),
+        ({"schema_environment_version": 1}, "SchemaEnvironmentChanged"),
+    ):
+        response = people.send(batch(mode, READ, preconditions=guards))
+        assert response["status"] == "failed"
+        assert response["results"][0]["error"]["code"] == code
+
+
 def test_guards_of_one_transaction_do_not_fit_several(people):
     """A sequence guard on several transactions, and ingest into several, are refused whole."""
     ingest = {"evidence": [{"key": "m", "evidence_class": "c", "payload": "p"}]}
