@@ -204,6 +204,7 @@ class Services:
     def facts(self) -> Facts:
         """The fact memory."""
         from core.service.facts import Facts
+        from infra.arrays import load_numpy
 
         return Facts(
             self.table,
@@ -214,6 +215,7 @@ class Services:
             leases=self.leases,
             erasures=self.erasures,
             forgetting=self.forgetting,
+            arrays=load_numpy,
         )
 
     @cached_property
