@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from core.service.formation import Formation
     from core.service.kip import Kip
     from core.service.leases import Leases
+    from core.service.maintenance import Maintenance
+    from core.service.memory_status import MemoryStatuses
     from core.service.pins import Pins
     from core.service.recall import Recall
     from core.service.spaces import Spaces
@@ -178,6 +180,29 @@ class Services:
             leases=self.leases,
             conversations=self.conversations,
         )
+
+    @cached_property
+    def maintenance(self) -> Maintenance:
+        """Runs of maintenance."""
+        from core.service.maintenance import Maintenance
+
+        return Maintenance(
+            self.table,
+            self.queue,
+            self.clock,
+            self.entropy,
+            spaces=self.spaces,
+            commits=self.commits,
+            leases=self.leases,
+            conversations=self.conversations,
+        )
+
+    @cached_property
+    def memory_statuses(self) -> MemoryStatuses:
+        """How memories fare."""
+        from core.service.memory_status import MemoryStatuses
+
+        return MemoryStatuses(self.table, self.spaces)
 
     @cached_property
     def users(self) -> Users:

@@ -23,6 +23,7 @@ from core.protocol.http_types import (
     ServiceInfo,
     SpaceInfo,
 )
+from core.protocol.memory_types import MemoryStatus
 from core.protocol.request import Request
 from core.protocol.response import Response
 from functions import documents, facts, graymatter, kip
@@ -107,6 +108,12 @@ ROUTES: Final[Routes] = {
         call=lambda found, call: found.admin.formation_status(call.space),
         response=FormationStatus,
         labelled=True,
+    ),
+    "memory_status": Route(
+        admit="public",
+        summary="How the memory fares: counts and rates of what was measured.",
+        call=lambda found, call: found.memory_statuses.status(call.space),
+        response=MemoryStatus,
     ),
     "recall": Route(
         admit="public",

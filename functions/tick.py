@@ -16,6 +16,7 @@ from functions.logs import bug, logger
 
 _PARTS: Final[Mapping[str, Callable[[Services], list[str]]]] = {
     "formation": lambda found: found.formation.sweep(),
+    "maintenance": lambda found: found.maintenance.sweep(),
     "upkeep": lambda found: found.caretaking.round(),
 }
 

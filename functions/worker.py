@@ -14,7 +14,7 @@ import msgspec
 
 from core.errors import NoemaError
 from core.model.instants import Instant
-from core.service.hints import FORMATION, UPKEEP, Hint, Work, read_hint, send_hint
+from core.service.hints import FORMATION, MAINTENANCE, UPKEEP, Hint, Work, read_hint, send_hint
 from functions.bootstrap import Services, services
 from functions.logs import bug, logger
 
@@ -29,9 +29,21 @@ def _form(found: Services, space_id: str, deadline: Instant) -> None:
     if drained.failed or drained.cancelled:  # their rows say why; GET /v1/{space}/conversations/{id} shows it
         numbers = {"failed": list(drained.failed), "cancelled": list(drained.cancelled)}
         logger().warning("conversations failed", extra={"space": space_id, **numbers})
+    if drained.formed and found.maintenance.after_formation(space_id):
+        send_hint(found.queue, found.entropy, space_id, MAINTENANCE)
     if drained.more and not drained.busy and found.clock.now() >= deadline:
         send_hint(found.queue, found.entropy, space_id, FORMATION)  # out of time: go on in another run
     if drained.formed:
+        found.caretaking.tend(space_id)
+
+
+def _maintain(found: Services, space_id: str, deadline: Instant) -> None:
+    ran = found.maintenance.run(space_id, deadline)
+    facts = {"space": space_id, "run": ran.run, "status": ran.status, "commits": ran.commits}
+    logger().info("maintained", extra={**facts, "more": ran.more, "busy": ran.busy})
+    if ran.more and not ran.busy:
+        send_hint(found.queue, found.entropy, space_id, MAINTENANCE)  # out of time: go on in another turn
+    if ran.status == "completed":
         found.caretaking.tend(space_id)
 
 
@@ -41,7 +53,11 @@ def _tend(found: Services, space_id: str, _deadline: Instant) -> None:
     logger().info("tended", extra=facts)
 
 
-_WORK: Final[Mapping[Work, Callable[[Services, str, Instant], None]]] = {FORMATION: _form, UPKEEP: _tend}
+_WORK: Final[Mapping[Work, Callable[[Services, str, Instant], None]]] = {
+    FORMATION: _form,
+    MAINTENANCE: _maintain,
+    UPKEEP: _tend,
+}
 
 
 def work(event: Mapping[str, Any], context: Any, found: Services) -> dict[str, Any]:  # of SQS and Lambda

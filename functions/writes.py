@@ -5,17 +5,21 @@ from __future__ import annotations
 from typing import Any, Final
 
 from core.protocol.http_types import AgentOutput, ForgetInput, ForgetReport, FormationInput
-from core.protocol.memory_types import PinInput, PinOutput, UserInput
+from core.protocol.memory_types import MaintenanceInput, PinInput, PinOutput, UserInput
 from core.protocol.request import Request
 from core.protocol.response import Response
 from functions import facts, graymatter, kip
 from functions.bootstrap import Services, services
-from functions.intake import submit
+from functions.intake import start_maintenance, submit
 from functions.routing import Call, Route, Routes, respond
 
 
 def _submit(found: Services, call: Call) -> AgentOutput:
     return submit(found, call.caller, call.space, call.body, key=call.idempotency_key)
+
+
+def _maintain(found: Services, call: Call) -> AgentOutput:
+    return start_maintenance(found, call.caller, call.space, call.body, key=call.idempotency_key)
 
 
 def _forget(found: Services, call: Call) -> ForgetReport:
@@ -51,6 +55,13 @@ ROUTES: Final[Routes] = {
         call=_forget,
         body=ForgetInput,
         response=ForgetReport,
+    ),
+    "maintenance": Route(
+        admit="write",
+        summary="Settle what time has done to the memory. Answers at once; the run goes on in the background.",
+        call=_maintain,
+        body=MaintenanceInput,
+        response=AgentOutput,
     ),
     "pin": Route(
         admit="write",

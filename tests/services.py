@@ -13,6 +13,7 @@ from core.service.commit import Commits
 from core.service.conversations import Conversations
 from core.service.formation import Drained, Formation
 from core.service.leases import Leases
+from core.service.maintenance import Maintenance
 from core.service.recall import Recall
 from core.service.spaces import Spaces
 from core.service.values import Caller
@@ -55,6 +56,16 @@ class World:
         self.admin = Admin(self.table, self.clock, self.spaces, self.commits)
         self.conversations = Conversations(self.table, self.objects, self.clock, self.entropy, self.spaces)
         self.formation = Formation(
+            self.table,
+            self.queue,
+            self.clock,
+            self.entropy,
+            spaces=self.spaces,
+            commits=self.commits,
+            leases=self.leases,
+            conversations=self.conversations,
+        )
+        self.maintenance = Maintenance(
             self.table,
             self.queue,
             self.clock,

@@ -159,6 +159,7 @@ class Admin:
         with reading():
             head, state = self._spaces.read_current(space_id)
             counters = {name: self._counter(space_id, name, head) for name in _COLLECTIONS}
+            maintained = self._maintained(space_id)
         meta = state.meta
         return SpaceInfo(
             id=space_id,
@@ -177,7 +178,7 @@ class Admin:
             maintenance_usage=_usage(counters["maintenance"]),
             formation_processed_id=head.number("formed"),
             maintenance_processed_id=head.number("maintained"),
-            maintenance_at=MaintenanceAt(),
+            maintenance_at=maintained,
         )
 
     def formation_status(self, space_id: str) -> FormationStatus:
@@ -190,6 +191,7 @@ class Admin:
         with reading():
             head, state = self._spaces.read_current(space_id)
             counter = self._counter(space_id, "formation", head)
+            maintained = self._maintained(space_id)
         return FormationStatus(
             id=space_id,
             concepts=state.counts.concept,
@@ -199,11 +201,17 @@ class Admin:
             maintenance_processing=head.lease_until("maintenance") > now,
             formation_processed_id=head.number("formed"),
             maintenance_processed_id=head.number("maintained"),
-            maintenance_at=MaintenanceAt(),
+            maintenance_at=maintained,
             formation_waiting=max(0, counter.get("n", 0) - head.number("formed")),
             formation_cancelled=counter.get("cancelled", 0),
             formation_last_cancelled=counter.get("last_cancelled", 0),
         )
+
+    def _maintained(self, space_id: str) -> MaintenanceAt:
+        row = self._table.get(layout.space_pk(space_id), layout.maintenance_sk()) or {}
+        known = {"start_at": row.get("start_at")}
+        known |= {scope: row.get(f"at_{scope}") for scope in ("daydream", "full", "quick")}
+        return MaintenanceAt(**{name: at for name, at in known.items() if isinstance(at, int)})
 
     def _counter(self, space_id: str, collection: str, head: Head) -> dict[str, int]:
         row = self._table.get(layout.space_pk(space_id), layout.counter_sk(collection)) or {}

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Final, get_args
 
 import msgspec
@@ -185,6 +185,40 @@ class Conversations:
                 raise
             return None
 
+    def begin(
+        self,
+        caller: Caller,
+        space_id: str,
+        collection: wire.Collection,
+        body: Json,
+        *,
+        row: Row,
+        also: Callable[[int], list[Write]],
+        key: str | None = None,
+    ) -> int:
+        """Store a run that is to be made, and return its id.
+
+        Args:
+            caller: who asks for it.
+            space_id: the space.
+            collection: where it is kept.
+            body: what was asked for, JSON.
+            row: attributes of its row.
+            also: other rows of the same transaction, given the id; it may raise, and then nothing is stored.
+            key: the caller's retry key.
+
+        Raises:
+            NoemaError: as `submit`, or what `also` raises.
+        """
+        now, raw = self._clock.now(), msgspec.json.encode(body)
+        asked = None
+        if key is not None:
+            digest = hashlib.sha256(raw).hexdigest()
+            asked = Idempotency(f"{caller.subject}\x1f{collection}", key, digest)
+        base: Row = {"user": caller.subject, "channel": caller.channel, "created": now, "updated": now}
+        with reading():
+            return self._add(space_id, collection, {**base, **row}, raw, asked, also=also)
+
     def _check_tier(self, space_id: str) -> None:
         """Refuse a submission to a space that holds as much as its tier admits (contract §1.5)."""
         state = self._spaces.load(space_id)
@@ -208,6 +242,7 @@ class Conversations:
         asked: Idempotency | None,
         *,
         tries: int = _TRIES,
+        also: Callable[[int], list[Write]] | None = None,
     ) -> int:
         """Write the next conversation of a collection with its counter and retry key, together."""
         instance = self._spaces.head(space_id).instance
@@ -224,6 +259,7 @@ class Conversations:
                 number, writes = self._writes(
                     space_id, collection, {**row, **body.row()}, counter, asked=asked, uploaded=body.at
                 )
+                writes += [] if also is None else also(number)
                 self._table.transact(writes)
             except Refused:
                 pass
@@ -420,10 +456,12 @@ class Conversations:
         return msgspec.structs.replace(record, body=body)
 
 
-def recalls_citing(table: Table, space_id: str, elements: Collection[str]) -> list[int]:
-    """The recalls on record whose answers rest on any of the elements: what forgetting them must remove too."""
+def runs_citing(
+    table: Table, space_id: str, elements: Collection[str], collection: wire.Collection = "recall"
+) -> list[int]:
+    """The runs on record whose answers name any of the elements: what forgetting them must remove too."""
     wanted, found = frozenset(elements), []
-    first, last = conversation_sk("recall", 0), conversation_sk("recall", 10**16 - 1)
+    first, last = conversation_sk(collection, 0), conversation_sk(collection, 10**16 - 1)
     while True:
         page = table.query(space_pk(space_id), first, last, limit=MAX_LIMIT)
         for sk, row in page:

@@ -17,7 +17,7 @@ from core.model.elements import AnyElement, Concept, Proposition
 from core.model.ids import Kind, is_element_id, kind_of
 from core.model.literals import Ref
 from core.protocol.http_types import ForgetInput, ForgetReport, Forgotten
-from core.service.conversations import recalls_citing
+from core.service.conversations import runs_citing
 from core.service.erasure import MAX_IDS, Erasures
 from core.service.faults import reading
 from core.service.spaces import Spaces
@@ -63,6 +63,7 @@ class Forgetting:
             state, [entry.entity for entry in entries if entry.existed and entry.error is None]
         )
         conversations = tuple(dict.fromkeys(wish.conversations))
+        table = self._spaces.table
         if not wish.dry_run and (closure or conversations):
             receipt = self._erasures.erase(
                 space_id,
@@ -71,7 +72,8 @@ class Forgetting:
                 owner=owner,
                 conversations=[
                     *(("formation", number) for number in conversations),
-                    *(("recall", number) for number in recalls_citing(self._spaces.table, space_id, closure)),
+                    *(("recall", run) for run in runs_citing(table, space_id, closure)),
+                    *(("maintenance", run) for run in runs_citing(table, space_id, closure, "maintenance")),
                 ],
             )
             if not receipt.clean:

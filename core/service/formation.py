@@ -151,7 +151,8 @@ class Formation:
         Raises:
             NoemaError: the store failed; nothing is lost, and the message may be delivered again.
         """
-        fence = self.leases.acquire(space_id, WORK, self.entropy.token(12).hex(), LEASE_MS)
+        owner = self.entropy.token(12).hex()
+        fence = self.leases.acquire(space_id, WORK, owner, LEASE_MS, apart="maintenance")
         if fence is None:
             return Drained(busy=True, more=self._is_due(space_id))
         run = _Run(self, space_id, fence, deadline)

@@ -12,8 +12,9 @@ import msgspec
 
 from core.ports import Entropy, Queue
 
-Work = Literal["formation", "upkeep"]
+Work = Literal["formation", "maintenance", "upkeep"]
 FORMATION: Final[Work] = "formation"
+MAINTENANCE: Final[Work] = "maintenance"
 UPKEEP: Final[Work] = "upkeep"
 
 

@@ -33,7 +33,9 @@ class Leases:
         self._table = table
         self._clock = clock
 
-    def acquire(self, space_id: str, role: Role, owner: str, ttl_ms: int) -> Fence | None:
+    def acquire(
+        self, space_id: str, role: Role, owner: str, ttl_ms: int, *, apart: Role | None = None
+    ) -> Fence | None:
         """The lease of a role, or None if another holds it, or the space is gone or being erased.
 
         Args:
@@ -41,18 +43,29 @@ class Leases:
             role: what work it is for.
             owner: names this run; must be unique, or two runs would take each other for themselves.
             ttl_ms: how long it lasts without a renewal.
+            apart: a role whose work must not run at the same time: its lease must be over, and whoever held it
+                last is fenced, so that work which overslept cannot write beside this one.
         """
         with reading():
             head, now = self._head(space_id), self._clock.now()
             if head is None or head.state != "active" or head.lease_until(role) > now:
                 return None
+            if apart is not None and head.lease_until(apart) > now:
+                return None
             seen, until = head.epoch(role), now + ttl_ms
-            when = When(equals={epoch_attribute(role): seen or None, "state": "active"})
+            equals: Row = {epoch_attribute(role): seen or None, "state": "active"}
             row: Row = {
                 epoch_attribute(role): seen + 1,
                 owner_attribute(role): owner,
                 until_attribute(role): until,
             }
+            if apart is not None and head.lease_owner(apart) is not None:
+                equals[epoch_attribute(apart)] = head.epoch(apart) or None
+                equals[until_attribute(apart)] = head.row.get(until_attribute(apart))
+                row[epoch_attribute(apart)] = head.epoch(apart) + 1
+            elif apart is not None:
+                equals[owner_attribute(apart)] = None
+            when = When(equals=equals)
             if not self._write(space_id, row, when, lambda after: self._is(after, role, seen + 1, owner)):
                 return None
             return Fence(role, seen + 1, owner, until)

@@ -13,10 +13,12 @@ from typing import Final
 
 from core.model.elements import Activity, AnyElement, Assertion, Concept, Evidence, Proposition
 from core.model.ids import Kind
+from core.model.instants import Instant
 from core.model.literals import Ref, Term, term_key
 
 SEP: Final = "\x1f"  # the unit separator: the grammar's identifiers, references and ids never contain it
 _LONG: Final = 120
+_DAY_MS: Final = 24 * 3600 * 1000
 
 
 def _short(text: str) -> str:
@@ -117,6 +119,32 @@ def state_key(state: str) -> str:
     return f"z{state}"
 
 
+def lapse_key(day: int) -> str:
+    """Elements to look at on a day (days since 1970) because something of theirs lapses: a claim, or retention."""
+    return f"x{day}"
+
+
+def day_of(instant: Instant) -> int:
+    """The day of an instant, in days since 1970."""
+    return instant // _DAY_MS
+
+
+def lapses(element: AnyElement) -> Iterator[Instant]:
+    """When something of an active element ends: its retention, and a claim that was open when it was made.
+
+    A claim about a time that was over when it was made ("from 2010 to 2012") lapses never: it is a report of the
+    past, and as good as on its first day.
+    """
+    if element.system.state != "active":
+        return
+    if element.retention.expires_at is not None:
+        yield element.retention.expires_at
+    if isinstance(element, Assertion) and element.status == "active":
+        until = element.valid_time.until
+        if until is not None and until > element.asserted_at:
+            yield until
+
+
 def references(element: AnyElement) -> Iterator[tuple[str, str]]:
     """Every (field, target id) by which an element refers to another outside a Proposition's tuple."""
     for ref in element.structural:
@@ -172,6 +200,8 @@ def entries(element: AnyElement, kind: Kind) -> frozenset[str]:
     found = {kind_key(kind), *_own_entries(element)}
     found.update(referrers_key(target) for _, target in references(element))
     found.update(facet_key(facet) for facet in element.facets)
+    # Never under a day before the one it was written on: a sweep of that day may be over already.
+    found.update(lapse_key(max(day_of(at), day_of(element.system.updated_at))) for at in lapses(element))
     if element.client_key is not None:
         found.add(client_key(kind, element.client_key))
     if element.system.state != "active":

@@ -81,7 +81,7 @@ def test_the_path_of_a_memory_through_the_real_handlers(environment: pytest.Monk
     assert answer["result"]["found"] is True
     assert "tea" in answer["result"]["answer"]
     assert isinstance(bootstrap.services().table, SqliteTable)
-    assert tick.handler({}, None) == {"formation": 0, "upkeep": 0}
+    assert tick.handler({}, None) == {"formation": 0, "maintenance": 0, "upkeep": 0}
 
 
 def test_services_are_built_once(environment: pytest.MonkeyPatch) -> None:
@@ -120,7 +120,7 @@ def test_the_fallback_answers_for_every_function(environment: pytest.MonkeyPatch
     """What no endpoint matches goes to the reads function, which knows the whole list."""
     assert call(reads.handler, "GET", "/nothing")[0] == 404
     assert call(reads.handler, "GET", "/v1/demo/formation")[0] == 405
-    assert call(reads.handler, "POST", "/v1/demo/maintenance")[0] == 501
+    assert call(reads.handler, "POST", "/v1/demo/outcomes")[0] == 501
 
 
 def test_the_memory_store_serves_too(environment: pytest.MonkeyPatch) -> None:

@@ -81,6 +81,8 @@ ASKED: list[tuple[str, str, Any]] = [
     ("mcp", "/mcp/demo", {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
     ("forget", "/v1/demo/memory/forget", {"entities": ["C-1"], "dry_run": True}),
     ("get_or_init_user", "/v1/demo/get_or_init_user", {"user": "carol"}),
+    ("maintenance", "/v1/demo/maintenance", {"scope": "full"}),
+    ("memory_status", "/v1/demo/memory_status", None),
     ("pin", "/v1/demo/memory/pin", None),
     (
         "add_space_token",

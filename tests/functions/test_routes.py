@@ -46,6 +46,8 @@ CASES: dict[str, Case] = {
     "formation": Case("/v1/demo/formation", WRITE, TALK),
     "mcp": Case("/mcp/demo", ("read", "write", "*"), {"jsonrpc": "2.0", "id": 1, "method": "ping"}),
     "forget": Case("/v1/demo/memory/forget", WRITE, {"entities": ["C-0"], "dry_run": True}),
+    "maintenance": Case("/v1/demo/maintenance", WRITE, {"scope": "full"}),
+    "memory_status": Case("/v1/demo/memory_status", READ),
     "pin": Case("/v1/demo/memory/pin", WRITE, PINNED),
     "get_or_init_user": Case("/v1/demo/get_or_init_user", WRITE, {"user": "carol"}),
     "restart_formation": Case("/v1/demo/management/restart_formation", WRITE, {"conversation": 1}, False),
@@ -64,7 +66,16 @@ ADMIN_CASES: dict[str, Case] = {
     "delete_space": Case("/admin/demo/delete_space", WRITE, {"space_id": "demo"}),
 }
 OPEN = ("service_info", "skill", "openapi", "favicon")
-PUBLIC = {"mcp", "space_info", "space_status", "recall", "recall_structured", "probe", "execute_kip_readonly"}
+PUBLIC = {
+    "mcp",
+    "space_info",
+    "space_status",
+    "recall",
+    "recall_structured",
+    "probe",
+    "execute_kip_readonly",
+    "memory_status",
+}
 
 
 @pytest.fixture
@@ -77,6 +88,8 @@ def world() -> World:
 
 def ask(world: World, name: str, case: Case, token: str | None) -> Any:
     body = case.body
+    if name == "maintenance":  # one run at a time: end the one before
+        world.services.maintenance.run("demo", world.clock.now() + 60_000)
     if body == PINNED:
         person = world.services.users.get_or_init_user(
             SOMEONE, "demo", UserInput(user="someone"), world.clock.now() + 1000

@@ -306,4 +306,82 @@ def test_one_part_of_a_tick_that_fails_leaves_the_other(world: World) -> None:
 
     world.services.__dict__["formation"] = Broken()
 
-    assert tick(world.services) == {"upkeep": 0}
+    assert tick(world.services) == {"maintenance": 0, "upkeep": 0}
+
+
+# --- maintenance
+
+
+def test_maintenance_over_http_is_made_by_the_worker() -> None:
+    """Started with a 200, refused while it waits, made by the hint, readable as a conversation, told by the status."""
+    world = World().make_space()
+    token = world.token()
+    submit(world)
+    work(batch(hint("demo")), None, world.services)
+    first = world.ask("POST", "/v1/demo/maintenance", {"scope": "full"}, token=token)
+    second = world.ask("POST", "/v1/demo/maintenance", {}, token=token)
+    assert first.result == {"content": "", "conversation": 1}
+    assert (second.status, second.code) == (409, "Busy")
+    assert second.json["error"]["data"]["details"]["reason"] == "maintenance_busy"
+    assert world.ask("GET", "/v1/demo/memory_status", token=token).result["metrics"] == {
+        "recalls_completed": 0
+    }
+
+    assert failed(work(batch(hint("demo", "maintenance")), None, world.services)) == []
+
+    path = "/v1/demo/conversations/1"
+    run = world.ask("GET", path, token=token, query="collection=maintenance").result
+    assert run["status"] == "completed"
+    assert '"model":"offline"' in run["messages"][-1]["content"]
+    status = world.ask("GET", "/v1/demo/memory_status", token=token).result
+    assert status["last_settlement"]["scope"] == "full"
+    assert status["metrics"]["decayed"] > 0
+    assert world.ask("GET", "/v1/demo/info", token=token).result["maintenance_processed_id"] == 1
+
+
+def test_a_bad_wish_starts_nothing() -> None:
+    """An unknown scope and a parameter out of range are 400s, and no run waits."""
+    world = World().make_space()
+    for body in ({"scope": "deep"}, {"parameters": {"orphan_max_count": 0}}, {"trigger": "whim"}):
+        answer = world.ask("POST", "/v1/demo/maintenance", body, token=world.token())
+        assert (answer.status, answer.code) == (400, "InvalidInput")
+    assert world.ask("POST", "/v1/demo/maintenance", {}, token=world.token()).status == 200
+
+
+def test_a_worker_out_of_time_goes_on_in_another_turn() -> None:
+    """The run stays, and a new hint is sent; one that formation holds up sends none."""
+    world = World().make_space()
+    world.ask("POST", "/v1/demo/maintenance", {}, token=world.token())
+    queue: Any = world.queue
+    queue.sent.clear()
+    work(batch(hint("demo", "maintenance")), Context(SPARE_MS), world.services)
+    assert [read_hint(body).work for _, body, _ in queue.sent] == ["maintenance"]
+
+    held = world.services.leases.acquire("demo", "formation", "somebody", 1000, apart="maintenance")
+    assert held is not None
+    queue.sent.clear()
+    work(batch(hint("demo", "maintenance")), None, world.services)
+    assert queue.sent == []
+
+
+def test_forgetting_a_person_removes_the_runs_that_name_them() -> None:
+    """The erasure's scan finds nothing, and the run that named the person's claims is gone with them."""
+    world = World().make_space()
+    token = world.token()
+    said = [
+        {"role": "user", "name": "Alice", "content": text}
+        for text in ("I live in Paris.", "I live in Oslo now.")
+    ]
+    world.ask("POST", "/v1/demo/formation", {"messages": said}, token=token)
+    work(batch(hint("demo")), None, world.services)
+    world.ask("POST", "/v1/demo/maintenance", {"scope": "full"}, token=token)
+    work(batch(hint("demo", "maintenance")), None, world.services)
+    person = world.ask("POST", "/v1/demo/get_or_init_user", {"user": "name:alice"}, token=token).result
+    assert person["name"] == "Alice"
+
+    answer = world.ask("POST", "/v1/demo/memory/forget", {"entities": [person["id"]]}, token=token)
+
+    assert answer.status == 200, answer.body
+    gone = world.ask("GET", "/v1/demo/conversations/1", token=token, query="collection=maintenance")
+    assert gone.status == 404
+    assert world.ask("GET", "/v1/demo/memory_status", token=token).result["metrics"]["corrections"] >= 1

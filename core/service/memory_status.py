@@ -1,0 +1,83 @@
+"""The status of a memory: what was counted while it was used and maintained, without looking at the memory.
+
+What lives here: the use case behind `memory_status`. What must never live here: a scan. Three rows and HEAD are read,
+whatever the space holds; what nobody counts is left out of the answer, and so is a rate of nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from core.agents.offline import MODEL
+from core.model.elements import Json
+from core.ports import Row, Table
+from core.protocol.memory_types import MemoryGraph, MemoryMetrics, MemoryStatus
+from core.service.faults import reading
+from core.service.maintenance_marks import Marks
+from core.service.spaces import Spaces
+from core.storage.layout import counter_sk, space_pk
+
+
+class MemoryStatuses:
+    """Reads how memories fare. Safe to share between threads."""
+
+    def __init__(self, table: Table, spaces: Spaces) -> None:
+        self._table = table
+        self._spaces = spaces
+        self._marks = Marks(table)
+
+    def status(self, space_id: str) -> MemoryStatus:
+        """How the memory of a space fares.
+
+        `recalls_completed` is how many recalls were put on record: anonymous readers of a public space leave none.
+
+        Raises:
+            NoemaError: `NotFoundOrNotVisible`, `ServiceUnavailable`.
+        """
+        with reading():
+            head, state = self._spaces.read_current(space_id)
+            marks = self._marks.read(space_id)
+            counter = self._table.get(space_pk(space_id), counter_sk("recall")) or {}
+        mine = counter.get("instance", head.instance) == head.instance
+        recalls = _count(counter, "n") if mine else 0
+        maintained = "updated" in marks
+        metrics = MemoryMetrics(
+            recalls_completed=recalls or 0,
+            self_test_tested=_count(marks, "tested"),
+            self_test_grounded=_count(marks, "grounded"),
+            reencode_tasks=_count(marks, "reencode"),
+            corrections=_count(marks, "corrections"),
+            decayed=_count(marks, "decayed"),
+            updated_at=_count(marks, "updated"),
+        )
+        audit = _json(marks, "audit")
+        predicates = audit["predicates"] if isinstance(audit, dict) else None
+        return MemoryStatus(
+            metrics=metrics,
+            graph=MemoryGraph(
+                concepts=state.counts.concept,
+                propositions=state.counts.proposition,
+                predicate_types=None if predicates is None else len(predicates),
+                as_of=audit["as_of"] if isinstance(audit, dict) else None,
+            ),
+            model=MODEL,
+            groundability=_rate(metrics.self_test_grounded, metrics.self_test_tested),
+            correction_rate=_rate(metrics.corrections, recalls) if maintained else None,
+            last_settlement=_json(marks, "settlement"),
+            last_self_test=_json(marks, "self_test"),
+            last_schema_audit=audit,
+        )
+
+
+def _count(row: Row, name: str) -> int | None:
+    value = row.get(name)
+    return value if isinstance(value, int) else None
+
+
+def _rate(part: int | None, whole: int | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def _json(row: Row, name: str) -> Json:
+    value = row.get(name)
+    return msgspec.json.decode(value) if isinstance(value, str) else None
