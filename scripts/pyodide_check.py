@@ -120,7 +120,11 @@ def run_fixtures() -> dict[str, int] | None:
         from kip_fixtures import run_fixture  # noqa: PLC0415 - as Pyodide is given it
     except ImportError:
         from functions.cli.fixtures import run_fixture  # noqa: PLC0415
-    root = Path("/noema") if sys.platform == "emscripten" else Path(__file__).resolve().parents[2] / "shared" / "kip"
+    root = (
+        Path("/noema")
+        if sys.platform == "emscripten"
+        else Path(__file__).resolve().parents[2] / "shared" / "kip"
+    )
     cases = [
         case
         for file in sorted((root / "fixtures").glob("*.json"))

@@ -9,7 +9,7 @@ import pytest
 
 from core.errors import NoemaError
 from core.schema.environment import environment_of, install_package, is_installed, set_active_packages
-from core.schema.library import NOEMA_REF, PROFILE_REF
+from core.schema.library import PROFILE_REF
 from tests.conformance.packages import CORE_DOMAIN, SECONDARY, package
 from tests.conformance.world import World
 

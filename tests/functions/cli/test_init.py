@@ -308,9 +308,9 @@ def test_what_an_agent_reads_back_is_what_was_merged() -> None:
     """For every agent, from nothing and from a file with other servers."""
     for agent in AGENTS.values():
         for server in (SERVER, REMOTE):
-            text = agent.merge("", server, False)  # noqa: FBT003
+            text = agent.merge("", server, False)
             assert agent.read(text) is not None
-            assert agent.merge(text, server, False) == text  # noqa: FBT003
+            assert agent.merge(text, server, False) == text
             assert agent.read("") is None
         assert wiring.snippet(agent, SERVER)
 
