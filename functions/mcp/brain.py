@@ -1,7 +1,7 @@
 """Anda's tools: remember conversations, recall from them, look at the space, run read-only KIP (contract §8).
 
 What lives here: thin calls to the services that REST calls too. What must never live here: a
-rule that the services do not have. `run_maintenance` is absent until its service is there.
+rule that the services do not have.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import msgspec
 
 from core.errors import NoemaError
 from core.protocol import http_types as wire
-from core.protocol.memory_types import UserInput
+from core.protocol.memory_types import MaintenanceInput, UserInput
 from core.protocol.request import KIP_VERSION, decode_json, read_request
 from functions import kip
-from functions.intake import submit
+from functions.intake import start_maintenance, submit
 from functions.mcp import rpc
 from functions.mcp.brain_schemas import DEFINITIONS, PREFIX
 from functions.mcp.paging import BUDGET, Piece, Place, estimate_tokens, read_cursor, take, write_cursor
@@ -26,7 +26,7 @@ from functions.mcp.quoting import quote, without_fences
 from functions.mcp.rpc import RpcError
 from functions.mcp.toolbox import Answer, Tool, Turn
 
-ABSENT: Final = ("anda_brain_run_maintenance",)
+ABSENT: Final[tuple[str, ...]] = ()  # names of the contract that this deployment does not have
 _KEPT: Final = "[recalled from this memory; left out]"
 _EXCERPT: Final = 160  # characters of a conversation in a list
 
@@ -126,6 +126,16 @@ def _stripped(text: str, known: AbstractSet[str]) -> str:
     if not known:
         return plain
     return "\n".join(_KEPT if line in known else line for line in plain.split("\n"))
+
+
+# --- maintain
+
+
+def _maintain(turn: Turn, arguments: dict[str, Any]) -> Answer:
+    wish = _arguments(arguments, MaintenanceInput)
+    output = start_maintenance(turn.services, turn.caller, turn.space, wish, key=turn.key)
+    text = f"Run {output.conversation} of maintenance begins in the background."
+    return Answer(text=text, structured=msgspec.to_builtins(output))
 
 
 # --- recall
@@ -313,6 +323,7 @@ def _envelope(wish: ExecuteKip) -> dict[str, Any]:
 _CALLS: Final = {
     "remember_conversation": _remember,
     "recall_memory": _recall,
+    "run_maintenance": _maintain,
     "get_space_info": _info,
     "get_formation_status": _status,
     "execute_kip_readonly": _kip,

@@ -47,6 +47,7 @@ def _define(
     gives: Schema | None,
     admit: Admission,
     reads: bool,
+    destroys: bool = False,
 ) -> Definition:
     return Definition(
         name=PREFIX + name,
@@ -56,6 +57,7 @@ def _define(
         output=gives,
         admit=admit,
         reads=reads,
+        destroys=destroys,
     )
 
 
@@ -141,6 +143,40 @@ DEFINITIONS: Final = (
         ),
         admit="public",
         reads=True,
+    ),
+    _define(
+        "run_maintenance",
+        "Run maintenance of the memory",
+        "Curate the memory: let what is not used fade, find what was corrected, settle what is due. Use it only when "
+        "asked to; it runs by itself. Returns the run's number at once; follow it with "
+        "anda_brain_get_conversation, collection maintenance. Errors: another run waits or works already.",
+        takes=s.record(
+            {},
+            {
+                "trigger": s.choice(
+                    "Why it runs.", "scheduled", "threshold", "on_demand", default="on_demand"
+                ),
+                "scope": s.choice("How much of it.", "full", "quick", "daydream", default="daydream"),
+                "timestamp": s.text("When it counts as run, RFC 3339; now, if left out."),
+                "parameters": s.record(
+                    {},
+                    {
+                        "stale_event_threshold_days": s.whole("From 1 to 365."),
+                        "memory_strength_decay_factor": s.number("Over 0, at most 1."),
+                        "unconsolidated_max_backlog": s.whole("From 1 to 10,000."),
+                        "orphan_max_count": s.whole("From 1 to 10,000."),
+                    },
+                    description="What this run does otherwise than the space's policy says.",
+                ),
+            },
+        ),
+        gives=s.record(
+            {"content": s.text("Empty: nothing is said yet.")},
+            {"conversation": s.whole("The run's number.")},
+        ),
+        admit="write",
+        reads=False,
+        destroys=True,
     ),
     _define(
         "get_space_info",

@@ -75,13 +75,14 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     output: Schema | None
     admit: Admission
     reads: bool
+    destroys: bool = False
 
     def listed(self) -> dict[str, Any]:
-        """The tool as tools/list shows it. None of ours destroys, and none reaches beyond the memory."""
+        """The tool as tools/list shows it. None of ours reaches beyond the memory."""
         hints = {
             "title": self.title,
             "readOnlyHint": self.reads,
-            "destructiveHint": False,
+            "destructiveHint": self.destroys,
             "idempotentHint": self.reads,
             "openWorldHint": False,
         }

@@ -101,6 +101,33 @@ def test_a_conversation_of_a_megabyte_is_refused(mcp: Mcp) -> None:
     assert told.data["code"] == "PayloadTooLarge"
 
 
+def test_maintenance_runs_one_at_a_time(mcp: Mcp) -> None:
+    """A number at once; while it waits another one is refused; a bad wish is an invalid parameter."""
+    remember(mcp)
+    mcp.form()
+    for bad in (
+        {"scope": "all"},
+        {"trigger": 7},
+        {"parameters": {"orphan_max_count": 0}},
+        {"parameters": []},
+    ):
+        invalid(mcp, "anda_brain_run_maintenance", **bad)
+
+    told = mcp.ok("anda_brain_run_maintenance", scope="quick")
+    again = invalid(mcp, "anda_brain_run_maintenance")
+    found = mcp.ok(
+        "anda_brain_get_conversation", conversation_id=told["conversation"], collection="maintenance"
+    )
+
+    assert again.data["code"] == "Busy"
+    assert found["label"] == "maintenance"
+    mcp.form()
+    found = mcp.ok(
+        "anda_brain_get_conversation", conversation_id=told["conversation"], collection="maintenance"
+    )
+    assert found["status"] == "completed"
+
+
 # --- echoes
 
 
@@ -380,5 +407,5 @@ def test_the_absent_tools_are_those_without_a_service() -> None:
     assert len(brain.TOOLS) + len(brain.ABSENT) == 9
     assert {tool.definition.name.removeprefix("anda_brain_") for tool in brain.TOOLS} == {
         "remember_conversation", "recall_memory", "get_space_info", "get_formation_status",
-        "execute_kip_readonly", "get_or_init_user", "list_conversations", "get_conversation",
+        "execute_kip_readonly", "get_or_init_user", "run_maintenance", "list_conversations", "get_conversation",
     }  # fmt: skip

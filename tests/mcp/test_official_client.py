@@ -79,7 +79,7 @@ async def visit(client: Client, space: str, agent: str) -> None:
     refused = await client.call_tool("memory_search", {"agent_id": "", "query": "x"})
     assert (refused.is_error, refused.structured_content) == (True, None)
     with pytest.raises(MCPError) as told:
-        await client.call_tool("anda_brain_run_maintenance", {})
+        await client.call_tool("anda_brain_wiki_search", {})
     assert told.value.error.code == -32602
 
 

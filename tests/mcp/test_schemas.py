@@ -9,6 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from core.protocol import http_types as wire
+from core.protocol.memory_types import MaintenanceInput
 from functions.mcp import brain, facts
 from functions.mcp.handler import TOOLBOX
 from functions.mcp.paging import estimate_tokens
@@ -92,10 +93,11 @@ def test_a_model_can_choose_by_the_words(tool: Tool) -> None:
 
 
 def test_hints_say_what_a_tool_does() -> None:
-    """What reads is read-only and may be repeated; nothing destroys, nothing reaches the open world."""
+    """What reads is read-only and may be repeated; only maintenance may destroy; nothing reaches the open world."""
     writes = {
         "anda_brain_remember_conversation",
         "anda_brain_get_or_init_user",
+        "anda_brain_run_maintenance",
         "memory_add",
         "memory_alias",
         "checkpoint_save",
@@ -105,7 +107,8 @@ def test_hints_say_what_a_tool_does() -> None:
         hints = tool["annotations"]
         reads = tool["name"] not in writes
         assert (hints["readOnlyHint"], hints["idempotentHint"]) == (reads, reads), tool["name"]
-        assert (hints["destructiveHint"], hints["openWorldHint"]) == (False, False)
+        assert hints["destructiveHint"] is (tool["name"] == "anda_brain_run_maintenance")
+        assert hints["openWorldHint"] is False
 
 
 def test_the_whole_list_costs_a_model_little() -> None:
@@ -224,16 +227,19 @@ def test_nullable_lists_of_facts() -> None:
 
 # --- Anda's
 
+HOSTS = {"assessment", "formation_id"}  # members that only the host may fill
+
 
 def test_andas_parameters_are_those_that_the_code_reads() -> None:
     """What is listed can be given, and what can be given is listed (but for older spellings)."""
     kinds: dict[str, Any] = {
         "remember_conversation": wire.FormationInput,
         "recall_memory": wire.RecallInput,
+        "run_maintenance": MaintenanceInput,
         "execute_kip_readonly": brain.ExecuteKip,
         "list_conversations": wire.ListQuery,
         "get_conversation": brain.GetConversation,
     }
     for name, kind in kinds.items():
         listed = set(BY_NAME[f"anda_brain_{name}"]["inputSchema"]["properties"])
-        assert listed - {"cursor"} == set(typing.get_type_hints(kind)) - {"cursor"}, name
+        assert listed - {"cursor"} == set(typing.get_type_hints(kind)) - {"cursor", *HOSTS}, name
