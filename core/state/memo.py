@@ -12,8 +12,8 @@ from collections.abc import Hashable
 from threading import Lock
 from typing import Any, Final
 
-MAX_ENTRIES: Final = 512
-MAX_BYTES: Final = 4 * 1024 * 1024
+MAX_ENTRIES: Final = 256
+MAX_BYTES: Final = 512 * 1024  # of one state; a process may hold a thousand open spaces
 
 
 class Memo:
