@@ -58,6 +58,7 @@ def answer(view: View, question: Question, now: Instant) -> Answer:
         and bears(view, asked, turns, turn.id)
         and (line := turn_line(view, asked, turn)) is not None
     ]
+    said = _distinct(said)
     if not claims and not said:
         return Answer(NOTHING, found=False, uncertainty=1.0)
     return Answer(
@@ -66,6 +67,14 @@ def answer(view: View, question: Question, now: Instant) -> Answer:
         uncertainty=round(_uncertainty(asked, claims, said), 2),
         cited=(*claims, *said),
     )
+
+
+def _distinct(said: list[Line]) -> list[Line]:
+    """Of turns that say the same by the same speaker, the one that came first; a repetition tells nothing new."""
+    first: dict[tuple[str, str], Line] = {}
+    for line in said:
+        first.setdefault((line.speaker, line.text), line)
+    return list(first.values())
 
 
 def _text(claims: list[Line], said: list[Line]) -> str:

@@ -208,3 +208,15 @@ def test_the_first_person_of_a_liking_is_resolved(memory: Memory) -> None:
     assert "Melanie likes camping trips with their fam" in text
     assert "my fam" not in text.splitlines()[0]
     assert memory.claims(predicate="likes")[0] == "Melanie> Melanie likes camping trips with Melanie's fam"
+
+
+def test_what_was_said_twice_is_quoted_once() -> None:
+    """The same words of the same speaker are one line of the answer, with the receipt of the best turn."""
+    memory = Memory()
+    for day in ("10", "11", "12"):
+        memory.say("The invoices go out on the first of the month.", by="Ada", at=f"2026-05-{day}T10:00:00Z")
+    memory.say("The invoices go out on the first of the month.", by="Bob", at="2026-05-13T10:00:00Z")
+
+    found = ask(memory, "When do the invoices go out?")
+
+    assert sorted(line.speaker for line in found.cited) == ["Ada", "Bob"]
