@@ -47,9 +47,12 @@ class LazyGroup(click.Group):
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
-            if not ctx.meta[_AS_JSON]:
-                raise
-            print_error(error.format_message())
+            if ctx.meta[_AS_JSON]:
+                print_error(error.format_message())
+            elif isinstance(error, click.UsageError):
+                raise  # click adds how the command is called
+            else:
+                click.echo(f"noema: {error.format_message()}", err=True)
             sys.exit(error.exit_code)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
