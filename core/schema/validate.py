@@ -225,6 +225,9 @@ def _ends_text(ends: Ends) -> str:
     return " or ".join(names)
 
 
+_NAME_AN_ELEMENT: Final = 'Name an element: in one MUTATE, UPSERT CONCEPT ?x { MATCH {type: "Topic", key: "tea"} }, and ?x as the object.'
+
+
 def check_subject(predicate: PredicateType, kind: Kind, schema_ref: str | None) -> None:
     """Refuse a subject whose kind or type the Predicate does not admit (KIP §12, Schema Packages §42)."""
     if not admits(predicate.subject, kind, schema_ref):
@@ -238,12 +241,19 @@ def check_object(predicate: PredicateType, kind: Kind, schema_ref: str | None) -
 
 
 def _end_mismatch(
-    predicate: PredicateType, end: str, ends: Ends, kind: str, schema_ref: str | None
+    predicate: PredicateType,
+    end: str,
+    ends: Ends,
+    kind: str,
+    schema_ref: str | None,
+    *,
+    hint: str | None = None,
 ) -> NoemaError:
     actual = schema_ref.rpartition("/")[2] if schema_ref else kind
     return NoemaError(
         "TypeMismatch",
         f"the {end} of {predicate.name} must be {_ends_text(ends)}, not {actual}",
+        hint=hint,
         details={"predicate": predicate.ref, "end": end, "expected": _ends_text(ends), "actual": actual},
     )
 
@@ -259,7 +269,8 @@ def check_literal_object(predicate: PredicateType, literal: Literal) -> None:
     if kind == "null" and "null" not in ends.literals:
         raise _end_mismatch(predicate, "object", ends, "null", None)
     if not ends.anything and not (names | typed) & set(ends.literals):
-        raise _end_mismatch(predicate, "object", ends, f"a {kind}", None)
+        hint = None if ends.literals else _NAME_AN_ELEMENT
+        raise _end_mismatch(predicate, "object", ends, f"a {kind}", None, hint=hint)
     if ends.rule is not None:
         check_value(literal.value, ends.rule, f"the object of {predicate.name}")
 

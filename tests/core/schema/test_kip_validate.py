@@ -108,3 +108,4 @@ def test_literal_objects(ends, value, datatype, fits):
         with pytest.raises(NoemaError) as caught:
             check_literal_object(predicate, literal)
         assert caught.value.code in {"TypeMismatch", "ConstraintViolation"}
+        assert ("UPSERT CONCEPT" in caught.value.hint) == (ends.kinds == ("concept",))
