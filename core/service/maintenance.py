@@ -21,6 +21,7 @@ from typing import Final
 import msgspec
 
 from core.errors import NoemaError
+from core.model.elements import Json
 from core.model.instants import Instant
 from core.ports import Clock, Delete, Entropy, Queue, Row, StoreFault, Table, Write
 from core.protocol.http_types import AgentOutput
@@ -101,7 +102,7 @@ class Maintenance:
                 `NotFoundOrNotVisible`, `ServiceUnavailable`, `OutcomeUnknown`.
         """
         body = msgspec.to_builtins(msgspec.structs.replace(wish, assessment=None, formation_id=None))
-        kept = {name: value for name, value in body.items() if value is not None}
+        kept = _said({**body, "parameters": _said(body["parameters"])})
         row: Row = {"status": "working", "scope": wish.scope, "trigger": wish.trigger}
 
         def also(number: int) -> list[Write]:
@@ -207,6 +208,10 @@ class Maintenance:
                 send_hint(self.queue, self.entropy, space_id, FORMATION)
         except StoreFault:
             return
+
+
+def _said(members: dict[str, Json]) -> dict[str, Json]:
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _by_clock(marks: Row, now: Instant) -> MaintenanceScope:

@@ -12,6 +12,9 @@ from core.model.elements import Concept, Origin, Retention
 from core.ports import Delete, Unavailable
 from core.protocol.http_types import ProbeInput
 from core.protocol.memory_types import MaintenanceInput
+from core.schema.definitions import ConceptType, Facet
+from core.schema.environment import environment_of
+from core.schema.validate import check_attributes, check_facet
 from core.service import maintenance_passes
 from core.service.leases import Fenced
 from core.service.maintenance import DAY_MS, WEEK_MS, due_scope
@@ -616,3 +619,56 @@ def test_the_marks_name_no_element(world: World) -> None:
     row = world.table.get(space_pk("home"), conversation_sk("maintenance", 1))
     assert row is not None
     assert set(str(row["cites"]).split()) == named
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_a_fault_while_starting_starts_at_most_one_run(after: bool) -> None:
+    """Whichever call fails, the run is there once or not at all, with its clock, and the next wish is clear."""
+    place = 0
+    while True:
+        clean = MemoryTable()
+        setup = World(clean)
+        setup.create()
+        faults = Faults([place], after=after, reads=True)
+        broken = World(FailingTable(clean, faults), setup.objects, setup.clock, seed=1)
+        try:
+            begin(broken)
+        except NoemaError as error:
+            assert error.code in ("ServiceUnavailable", "OutcomeUnknown")  # noqa: PT017 - told truthfully
+        waits = marks(setup).get("run")
+        assert waits in (None, 1)
+        assert len(clocks(setup)) == (waits is not None)
+        if waits is None:
+            assert begin(setup) == 1
+        assert run(setup).status == "completed"
+        assert begin(setup) == 2
+        if faults.count <= place:
+            break
+        place += 1
+    assert place >= 4
+
+
+def test_a_sleep_task_is_what_the_schema_says(world: World) -> None:
+    """What maintenance writes fits the packages in force, as a command of KIP would have to."""
+    world.say("home", "I live in Paris.", name="Alice")
+    world.say("home", "Alice lives in Oslo.", name="Bob")
+    world.drain()
+    maintained(world, "full")
+
+    state = world.spaces.load("home")
+    env = environment_of(state.meta)
+    kind = env.known("type", SLEEP_TASK)
+    facet = env.known("facet", MNEMONIC)
+    assert isinstance(kind, ConceptType)
+    assert isinstance(facet, Facet)
+    checked = 0
+    for each in state.ids("concept"):
+        concept = state.get(each)
+        assert isinstance(concept, Concept)
+        if concept.schema_ref == SLEEP_TASK:
+            check_attributes(kind, concept.attributes, None)
+            checked += 1
+        if MNEMONIC in concept.facets:
+            check_facet(facet, concept, "concept", concept.facets[MNEMONIC], None)
+            checked += 1
+    assert checked >= 3
