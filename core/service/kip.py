@@ -180,7 +180,11 @@ class Kip:
             return error
         if isinstance(need, RetainedOutcome):
             return self._retained(space_id, need)
-        return NoemaError("ArtifactUnavailable", "there is no staged artifact of this handle")
+        return NoemaError(
+            "ArtifactUnavailable",
+            "there is no staged artifact of this handle",
+            hint="Nothing is staged here: send the payload itself, or a :parameter that holds the package or receipt.",
+        )
 
     def _state_at(self, space_id: str, at: Coordinate) -> SpaceState:
         try:

@@ -311,6 +311,14 @@ def test_the_readonly_endpoint_and_deadlines(speaker):
     assert error_code(speaker.send(late)) == "ExecutionTimeout"
 
 
+def test_nothing_is_staged_and_the_hint_says_what_to_send(speaker):
+    """A handle of an artifact finds none; the error says how the artifact itself is given."""
+    response = speaker.run('VERIFY SCHEMA PACKAGE "art-1"')
+
+    assert error_code(response) == "ArtifactUnavailable"
+    assert "holds the package or receipt" in response["results"][0]["error"]["hint"]
+
+
 def test_a_space_that_is_not_there_is_no_answer(speaker):
     """The service, not the body, says that there is no such space."""
     with pytest.raises(NoemaError) as caught:
