@@ -10,6 +10,7 @@ in some of them it has a meaning.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, Final, cast
 
 import msgspec
@@ -31,9 +32,15 @@ def to_canonical(node: ast.Node) -> dict[str, Any]:
         if name == "span":
             continue
         value = _canonical(getattr(node, name))
-        if value is not None or (name == "value" and isinstance(node, ast.Literal)):
+        if value is not None or name in _none_tells(type(node)):
             form[name] = value
     return form
+
+
+@cache
+def _none_tells(kind: type[ast.Node]) -> frozenset[str]:
+    """Fields in which None is not the absent clause but something said: a Literal's null, a path without end."""
+    return frozenset(each.name for each in msgspec.structs.fields(kind) if each.default is not None)
 
 
 def _canonical(value: Any) -> Any:

@@ -112,6 +112,7 @@ def limits(scope: Scope) -> dict[str, int]:
         "max_path_hops": query.path_hops,
         "max_projection_count": query.projections,
         "max_rows_examined": query.rows_examined,
+        "max_solutions": query.solutions,
         "max_search_results": 200,
         "cursor_ttl_ms": query.cursor_ttl_ms,
     }

@@ -163,7 +163,10 @@ def _read_commands(body: dict[str, Any]) -> tuple[list[list[str] | None], bool]:
 
 
 @kip.command()
-def parse() -> None:
+@click.option(
+    "--ast", "trees", is_flag=True, help="Give the tree of what parses, as an operation's `ast` takes it."
+)
+def parse(*, trees: bool) -> None:
     """Tell of each command in a JSON array (standard input) whether it parses.
 
     \b
@@ -171,7 +174,8 @@ def parse() -> None:
     answers with an array of the same length:
     [{"accepts": true, "language": "KQL"}, {"accepts": false, "error": "InvalidSyntax"}]
     """  # noqa: D301 - \b is click's mark for a paragraph to leave as it is
-    from core.language.parser import verdict  # noqa: PLC0415 - the grammar takes time to build
+    from core.language import parse as read  # noqa: PLC0415 - the grammar takes time to build
+    from core.language import to_canonical, verdict  # noqa: PLC0415
 
     try:
         commands: Any = json.load(sys.stdin)
@@ -179,7 +183,12 @@ def parse() -> None:
         raise _usage("standard input is not JSON") from error
     if not isinstance(commands, list) or not all(isinstance(each, str) for each in commands):
         raise _usage("standard input must be a JSON array of texts")
-    click.echo(json.dumps([verdict(each) for each in commands], ensure_ascii=False))
+    verdicts = [(each, verdict(each)) for each in commands]
+    out = [
+        {**said, "ast": to_canonical(read(text))} if trees and said["accepts"] else said
+        for text, said in verdicts
+    ]
+    click.echo(json.dumps(out, ensure_ascii=False))
 
 
 def _usage(message: str) -> click.ClickException:

@@ -25,6 +25,7 @@ def _checked(command: Command) -> None:
     assert format_command(again) == text
     assert language_of(again) == language_of(command)
     assert to_canonical(again) == to_canonical(command)
+    assert to_canonical(from_json(to_canonical(command))) == to_canonical(command)
 
 
 @_bounded

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from core.language import from_json, parse, to_canonical
 from functions import cwts
 from functions.cli.importing import Progress
 from functions.cli.main import main
@@ -170,6 +171,17 @@ def test_kip_parse_judges_each_command() -> None:
 
     assert verdicts[0] == {"accepts": True, "language": "META"}
     assert [each["accepts"] for each in verdicts] == [True, False, False]
+
+
+def test_kip_parse_gives_the_tree_of_what_parses() -> None:
+    """With --ast each command that parses comes with its tree, which stands in for the text in a request."""
+    text = 'FIND(?x.name) WHERE { ?x {type: "Person", key: :k} } LIMIT 3'
+    result = run("kip", "parse", "--ast", stdin=json.dumps([text, "FIND("]))
+
+    found, refused = json.loads(result.stdout)
+
+    assert to_canonical(from_json(found["ast"])) == to_canonical(parse(text))
+    assert "ast" not in refused
 
 
 @pytest.mark.parametrize("stdin", ["", "{}", "[1]", '["a"'])
