@@ -1,12 +1,16 @@
-"""Fixtures that every area may use: the local AWS."""
+"""What every area shares: the local AWS, and that a property is tried on the same examples in every run."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from tests.ministack import LocalAws, start_local_aws
+
+settings.register_profile("noema", derandomize=True, deadline=None)
+settings.load_profile("noema")
 
 
 @pytest.fixture(scope="session")

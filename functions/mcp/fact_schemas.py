@@ -121,7 +121,7 @@ DEFINITIONS: Final = (
                 "retrieval": _RETRIEVAL,
             },
         ),
-        admit="public",
+        admit="read",
         reads=True,
     ),
     Definition(
@@ -146,7 +146,7 @@ DEFINITIONS: Final = (
             },
             {"retrieval": _RETRIEVAL},
         ),
-        admit="public",
+        admit="read",
         reads=True,
     ),
     Definition(

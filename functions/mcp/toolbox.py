@@ -177,7 +177,7 @@ def _failed(tool: Tool, error: NoemaError) -> dict[str, Any]:
 def rpc_error(error: NoemaError) -> RpcError:
     """An error of ours as JSON-RPC tells it: whose fault it was by the number, the rest in `data`."""
     status = STATUS[error.code]
-    if status >= 500 or status == 429:
+    if status != 501 and (status >= 500 or status == 429):  # what is not offered, the caller can leave out
         number = rpc.INTERNAL_ERROR
     elif status in (401, 403):
         number = rpc.INVALID_REQUEST

@@ -399,6 +399,7 @@ def test_a_budget_that_cannot_be_kept_is_refused_by_name(mcp: Mcp) -> None:
     with pytest.raises(Told) as told:
         mcp.call("anda_brain_recall_memory", query="x", budget={"max_tokens": 10})
 
+    assert told.value.number == -32602  # the caller can leave it out
     assert told.value.data["code"] == "NotImplementedYet"
 
 
