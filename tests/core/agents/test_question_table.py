@@ -9,7 +9,7 @@ from tests.core.agents.test_questions import ask
 
 @pytest.fixture(scope="module")
 def memory() -> Memory:
-    """Ada with her sister, Melanie with her children, Carl with his dog; Bob is only mentioned."""
+    """Ada with her sister, Nora with her children, Carl with his dog; Bob is only mentioned."""
     memory = Memory()
     memory.say("I moved to Lisbon in May. I prefer green tea.", by="Ada", at="2026-05-20T10:00:00Z")
     memory.say(
@@ -19,9 +19,9 @@ def memory() -> Memory:
         at="2026-05-27T10:00:00Z",
     )
     memory.say(
-        "I love camping trips with my fam. I enjoy pottery.",
+        "I love boat trips with my fam. I enjoy pottery.",
         "My kids love dinosaurs.",
-        by="Melanie",
+        by="Nora",
         at="2026-05-10T10:00:00Z",
     )
     memory.say(
@@ -49,12 +49,12 @@ ANSWERED = [
     ("Is Ada fond of tea?", "Ada prefers green tea"),
     ("what does ada like?", "Ada prefers green tea"),
     ("What would Ada rather have?", "Ada prefers green tea"),
-    ("What does Melanie love?", "Melanie likes"),
-    ("What are Melanie's hobbies?", "Melanie likes"),
-    ("What activities does Melanie enjoy?", "Melanie likes"),
-    ("What is Melanie interested in?", "Melanie likes"),
-    ("What does Melanie do in her free time?", "Melanie likes"),
-    ("Is Melanie into pottery?", "Melanie likes pottery"),
+    ("What does Nora love?", "Nora likes"),
+    ("What are Nora's hobbies?", "Nora likes"),
+    ("What activities does Nora enjoy?", "Nora likes"),
+    ("What is Nora interested in?", "Nora likes"),
+    ("What does Nora do in her free time?", "Nora likes"),
+    ("Is Nora into pottery?", "Nora likes pottery"),
     ("What food does Carl like?", "Carl likes sushi"),
     ("What does Carl like to eat?", "Carl likes sushi"),
     ("What sport does Carl like?", "Carl likes tennis"),
@@ -140,18 +140,18 @@ def test_every_phrasing_of_a_question_is_answered(memory: Memory, query: str, ex
         "Did Zoe promise anything?",
         "Where does Anna live?",
         "What does Anna like?",
-        "Where does Melanie live?",
-        "What does Melanie need to do?",
+        "Where does Nora live?",
+        "What does Nora need to do?",
         "What does Tom like?",
         "What music does Ada like?",
         "What sport does Ada like?",
         "What is Ada's favourite spaceship?",
         "Does Ada like opera?",
-        "What does Melanie drink?",
+        "What does Nora drink?",
         "What does Ada need to buy?",
         "What does Ada owe Zoe?",
         "What does Ada's brother do?",
-        "Where does Melanie's sister live?",
+        "Where does Nora's sister live?",
         "What is Ada's dog called?",
         "What is due on July 4?",
         "Who likes opera?",
@@ -169,8 +169,8 @@ def test_another_persons_fact_answers_nothing(memory: Memory, query: str) -> Non
     [
         ("Who is Bob?", "send Bob the report"),
         ("What about Bob?", "send Bob the report"),
-        ("What do Melanie's kids love?", "My kids love dinosaurs."),
-        ("What do Melanie's children like?", "My kids love dinosaurs."),
+        ("What do Nora's kids love?", "My kids love dinosaurs."),
+        ("What do Nora's children like?", "My kids love dinosaurs."),
         ("What does Carl's dog eat?", "My dog Rex eats carrots."),
     ],
 )
@@ -203,11 +203,11 @@ def test_who_asks_without_being_known_gets_no_ones_fact(memory: Memory, query: s
 
 def test_the_first_person_of_a_liking_is_resolved(memory: Memory) -> None:
     """What somebody said of "my family" is said of theirs, by name where others like it too."""
-    text = ask(memory, "What does Melanie like?").text
+    text = ask(memory, "What does Nora like?").text
 
-    assert "Melanie likes camping trips with their fam" in text
+    assert "Nora likes boat trips with their fam" in text
     assert "my fam" not in text.splitlines()[0]
-    assert memory.claims(predicate="likes")[0] == "Melanie> Melanie likes camping trips with Melanie's fam"
+    assert memory.claims(predicate="likes")[0] == "Nora> Nora likes boat trips with Nora's fam"
 
 
 def test_what_was_said_twice_is_quoted_once() -> None:
