@@ -14,7 +14,7 @@ from typing import Final
 from core.model.elements import Activity, AnyElement, Assertion, Concept, Evidence, Proposition
 from core.model.ids import Kind
 from core.model.instants import Instant
-from core.model.literals import Ref, Term, term_key
+from core.model.literals import Term, term_key
 
 SEP: Final = "\x1f"  # the unit separator: the grammar's identifiers, references and ids never contain it
 _LONG: Final = 120
@@ -207,9 +207,3 @@ def entries(element: AnyElement, kind: Kind) -> frozenset[str]:
     if element.system.state != "active":
         found.add(state_key(element.system.state))
     return frozenset(found)
-
-
-def proposition_ends(proposition: Proposition) -> tuple[str, ...]:
-    """The ids a tuple refers to: its subject, and its object where that is an element."""
-    obj = proposition.object
-    return (proposition.subject, obj.id) if isinstance(obj, Ref) else (proposition.subject,)

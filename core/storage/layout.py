@@ -114,11 +114,6 @@ def owed_sk(ver: int) -> str:
     return f"O#{ver:0{VERSION_WIDTH}d}"
 
 
-def suppressed_sk(source: str) -> str:
-    """The row that keeps a source from being remembered again."""
-    return f"X#{_digest(source)}"
-
-
 def again_sk(number: int) -> str:
     """The row that asks for a conversation behind the high-water mark to be formed again."""
     return f"Q#{number:0{NUMBER_WIDTH}d}"

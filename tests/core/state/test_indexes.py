@@ -17,7 +17,7 @@ from core.model.elements import (
 )
 from core.model.literals import Literal, Ref
 from core.state import indexes
-from core.state.indexes import entries, proposition_ends, references
+from core.state.indexes import entries, references
 from tests.core.state.oracle import ORIGIN
 
 SYSTEM = System(1, 1, 1, "tx-1", "tx-1", ORIGIN)
@@ -75,7 +75,6 @@ def test_a_proposition_is_found_from_both_ends() -> None:
             indexes.object_key(obj, LIKES),
             indexes.predicate_key(LIKES),
         }
-        assert proposition_ends(claim) == ((C1, C2) if isinstance(obj, Ref) else (C1,))
 
 
 def test_an_assertion_is_found_by_claim_actor_and_sources() -> None:

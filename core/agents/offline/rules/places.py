@@ -31,7 +31,6 @@ RULES: Final[tuple[Rule, ...]] = (
 _FROM: Final = re.compile(
     r"(?:moved|relocated|came) (?:here )?(?:to (?P<to>[A-Z][\w ]*?) )?from (?P<value>[A-Z].+)"
 )
-_NO_GERUND: Final = re.compile(r"\w+ing\b")
 _NOT_A_PLACE: Final = re.compile(
     r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|January|February|March|April|May|June|July|August|September"
     r"|October|November|December|Christmas|Easter|Pride|Comic|I)\b"
