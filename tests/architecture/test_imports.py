@@ -48,7 +48,8 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.transaction.scope": WRITING | READING | {"core.transaction.needs"},
     "core.transaction": ENGINE,  # the phases of a request around the Draft (KIP §32.3)
     "core.engine": ENGINE | {"core.transaction"},
-    "core.agents": ENGINE | {"core.transaction", "core.engine"},
+    "core.models": VALUES,
+    "core.agents": ENGINE | {"core.transaction", "core.engine", "core.models"},
     "core.facts": WRITING,
     "core.service": ENGINE
     | {
@@ -56,7 +57,7 @@ MAY_IMPORT: dict[str, set[str]] = {
         "core.engine",
         "core.agents",
         "core.facts",
-        "core.facts",
+        "core.models",
         "core.ports",
         "core.storage",
     },
