@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from core.model.elements import Json
 from core.model.instants import Instant
+from core.models.chat import Capabilities, ChatModel, ChatReply, ChatRequest, ModelFault, ToolCall, Usage
 from core.ports import Objects, Range, Row, Table, Unavailable, Write
 
 EPOCH: Instant = 1_780_000_000_000  # 2026-05-28
@@ -171,3 +174,68 @@ class FailingObjects:
     def delete(self, keys: Sequence[str]) -> None:
         """As the objects'."""
         self.faults.call(lambda: self.objects.delete(keys), write=True)
+
+
+class ScriptedModel:
+    """A model that says what it was told to say, in order, and keeps what it was asked.
+
+    Each entry of `script` is a reply, a fault to raise, or a function of the request that gives either. When the
+    script is over it answers `last`, or fails the test if there is none.
+    """
+
+    def __init__(
+        self,
+        script: Iterable[ChatReply | ModelFault | Callable[[ChatRequest], ChatReply | ModelFault]] = (),
+        *,
+        last: ChatReply | None = None,
+        name: str = "scripted-1",
+        capabilities: Capabilities | None = None,
+    ) -> None:
+        self.name = name
+        self.capabilities = Capabilities() if capabilities is None else capabilities
+        self.script = list(script)
+        self.last = last
+        self.asked: list[ChatRequest] = []
+
+    def chat(
+        self,
+        request: ChatRequest,
+        *,
+        deadline: Instant,
+        on_text: Callable[[str], None] | None = None,
+        cancelled: Callable[[], bool] | None = None,
+    ) -> ChatReply:
+        """The next entry of the script."""
+        self.asked.append(request)
+        entry = self.script.pop(0) if self.script else self.last
+        if entry is None:
+            raise AssertionError("the model was asked more often than its script says")
+        said = entry(request) if callable(entry) else entry
+        if isinstance(said, ModelFault):
+            raise said
+        if on_text is not None and said.text:
+            on_text(said.text)
+        return said
+
+
+def says(text: str, **fields: object) -> ChatReply:
+    """A reply of text alone, ten tokens in and five out unless told otherwise."""
+    return ChatReply(text=text, **{"usage": Usage(10, 5, 0, 1), "model": "scripted-1", **fields})  # type: ignore[arg-type]
+
+
+def calls(name: str, arguments: dict[str, Json] | None, *, call_id: str = "c1", text: str = "") -> ChatReply:
+    """A reply that calls one tool; `arguments` None stands for broken JSON."""
+    raw = '{"broken' if arguments is None else json.dumps(arguments)
+    call = ToolCall(call_id, name, arguments, raw)
+    return ChatReply(text=text, calls=(call,), stop="tools", usage=Usage(10, 5, 0, 1), model="scripted-1")
+
+
+class FixedModels:
+    """Every space has the same model, for every role, or none."""
+
+    def __init__(self, model: ChatModel | None) -> None:
+        self.model = model
+
+    def of(self, space_id: str, role: str) -> ChatModel | None:
+        """The model."""
+        return self.model
