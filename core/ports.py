@@ -14,7 +14,7 @@ The store is two ports, after what DynamoDB and S3 can promise:
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 import msgspec
 
@@ -175,3 +175,50 @@ class Entropy(Protocol):
 
     def uniform(self, low: float, high: float) -> float:
         """A number between `low` and `high`, for jitter."""
+
+
+EmbedKind = Literal["query", "passage"]
+
+
+class EmbedderFault(Exception):  # noqa: N818 - a fault of the world, told from an error of a caller
+    """The root of what an embedder may raise; never shown to a caller as it is. It never quotes a text."""
+
+
+class EmbedderUnavailable(EmbedderFault):
+    """The embedder did not answer in time, or is throttling. It may answer later."""
+
+
+class EmbedderRefused(EmbedderFault):
+    """The embedder will not do this: a key it does not take, a model it does not have. Waiting does not help."""
+
+
+class EmbedderGarbled(EmbedderFault):
+    """The embedder answered with something else than was asked: another count or dimension, or no numbers."""
+
+
+class Embedder(Protocol):
+    """Texts as vectors, so that what means much the same lies close together."""
+
+    @property
+    def model(self) -> str:
+        """What names the vectors: those of another model are another index, never compared with these."""
+
+    @property
+    def dimension(self) -> int:
+        """Numbers in each vector."""
+
+    @property
+    def local(self) -> bool:
+        """Whether embedding is so cheap that a query may embed what nobody has embedded yet."""
+
+    def embed(self, texts: Sequence[str], kind: EmbedKind, deadline: Instant) -> Sequence[Sequence[float]]:
+        """One vector for each text, in order, of any length; all zeros for a text without anything to go by.
+
+        Args:
+            texts: any number of them; the adapter cuts them into what its service takes at once.
+            kind: some models embed what is asked and what is told differently.
+            deadline: when to give up (ms).
+
+        Raises:
+            EmbedderFault: `EmbedderUnavailable`, `EmbedderRefused` or `EmbedderGarbled`.
+        """
