@@ -19,7 +19,7 @@ from core.model.elements import AnyElement, Assertion, Concept, Origin, Proposit
 Action = Literal[
     "read", "search", "project", "export", "create", "update", "ensure", "assert", "retract", "supersede",
     "correct", "transition", "derive", "manage_retention", "archive", "tombstone", "purge", "merge_identity",
-    "bind_canonical_identity",
+    "bind_canonical_identity", "import", "restore",
 ]  # fmt: skip
 """What is done; each kind of deed asks for a permission of its own."""
 
@@ -43,6 +43,8 @@ PERMISSIONS: Final[dict[Action, tuple[str, ...]]] = {
     "purge": ("purge",),
     "merge_identity": ("merge_identity",),
     "bind_canonical_identity": ("bind_canonical_identity",),
+    "import": ("import",),
+    "restore": ("restore",),
 }
 """The permissions, by their names in KIP §29, of which a caller needs one for a deed."""
 

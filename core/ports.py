@@ -19,6 +19,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from core.model.instants import Instant
+from core.model.proofs import Signature, Verdict
 
 Value = str | int | bytes | bool | None
 Range = tuple[str, int, int]  # of an object: its key, the first byte, how many
@@ -222,3 +223,17 @@ class Embedder(Protocol):
         Raises:
             EmbedderFault: `EmbedderUnavailable`, `EmbedderRefused` or `EmbedderGarbled`.
         """
+
+
+class Signer(Protocol):
+    """The deployment's own key, which never leaves it. The same bytes have the same signature."""
+
+    def sign(self, payload: bytes) -> Signature:
+        """A signature over exactly these bytes."""
+
+
+class Verifier(Protocol):
+    """Checks signatures of any key, and knows the names of some keys."""
+
+    def check(self, key_id: str, payload: bytes, value: bytes) -> Verdict:
+        """Whether the holder of the key signed exactly these bytes; never raises for bad input."""

@@ -26,12 +26,24 @@ EvidenceRole = Literal["support", "challenge", "context"]
 Json = Any  # a JSON value: None, bool, int, float, str, list or dict of the same
 
 
+class SourceRef(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What an imported element was where it came from: provenance, and never a name of anything here (KIP §38.1)."""
+
+    nexus: str
+    space: str
+    element: str
+
+
 class Origin(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Engine-authenticated origin: who the transport verified, and by which way it came (KIP §6.2)."""
+    """Engine-authenticated origin: who the transport verified, and by which way it came (KIP §6.2).
+
+    sources: what an imported element was elsewhere, the nearest first; empty for what was written here.
+    """
 
     principal: str
     channel: str
     import_id: str | None = None
+    sources: tuple[SourceRef, ...] = ()
 
 
 class System(msgspec.Struct, frozen=True, array_like=True, gc=False):

@@ -14,6 +14,9 @@ from typing import Any, Final
 
 PROFILE: Final = "kip-draft-canonical-json-v1"
 
+NUMBER_RULE: Final = "integers without a fraction; any other finite number as the shortest text that reads back the same double"
+"""The declared spelling of numbers: 7, 0.25, 0.0, 1e-07. 1 and 1.0 are two spellings, which nothing rewrites."""
+
 _encoder: Final = json.JSONEncoder(
     sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False, check_circular=False
 )

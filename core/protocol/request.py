@@ -159,15 +159,17 @@ class Request(_Closed, frozen=True, kw_only=True):
 # --- bytes to a JSON value
 
 
-def decode_json(body: bytes) -> Any:  # any JSON value
+def decode_json(body: bytes, *, limit: int = MAX_BODY_BYTES) -> Any:  # any JSON value
     """The value of a JSON text, read strictly: UTF-8, no duplicate keys, finite numbers, whole characters.
 
     Raises:
-        NoemaError: InvalidRequestEnvelope, with what is wrong; PayloadTooLarge for more than 4 MiB.
+        NoemaError: InvalidRequestEnvelope, with what is wrong; PayloadTooLarge for more than `limit` bytes.
     """
-    if len(body) > MAX_BODY_BYTES:
+    if len(body) > limit:
         raise NoemaError(
-            "PayloadTooLarge", "the request is larger than 4 MiB", details={"limit_bytes": MAX_BODY_BYTES}
+            "PayloadTooLarge",
+            f"the text is larger than {limit >> 20} MiB",
+            details={"limit_bytes": limit},
         )
     try:
         text = body.decode("utf-8")

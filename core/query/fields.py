@@ -22,6 +22,7 @@ from core.model.elements import (
     Concept,
     Evidence,
     Json,
+    Origin,
     Proposition,
 )
 from core.model.instants import Instant, format_instant
@@ -41,6 +42,20 @@ def _refs(ids: tuple[str, ...]) -> list[Ref]:
     return [Ref(found) for found in ids]
 
 
+def _origin(origin: Origin) -> dict[str, Json]:
+    found: dict[str, Json] = {
+        "principal_id": origin.principal,
+        "channel": origin.channel,
+        "import_id": origin.import_id,
+    }
+    if origin.sources:
+        found["sources"] = [
+            {"nexus_id": source.nexus, "space_ref": source.space, "element_id": source.element}
+            for source in origin.sources
+        ]
+    return found
+
+
 def _system(element: AnyElement) -> dict[str, Json]:
     system = element.system
     return {
@@ -50,11 +65,7 @@ def _system(element: AnyElement) -> dict[str, Json]:
         "created_tx": system.created_tx,
         "updated_tx": system.updated_tx,
         "state": system.state,
-        "origin": {
-            "principal_id": system.origin.principal,
-            "channel": system.origin.channel,
-            "import_id": system.origin.import_id,
-        },
+        "origin": _origin(system.origin),
     }
 
 
@@ -238,7 +249,7 @@ _SHAPES: Final[dict[str, _Shape]] = {
     "retention": _shape("retention_class", "expires_at", "legal_hold"),
     "_system": _shape(
         "version", "created_at", "updated_at", "created_tx", "updated_tx", "state",
-        origin=_shape("principal_id", "channel", "import_id"),
+        origin=_shape("principal_id", "channel", "import_id", "sources"),
     ),
     "lifecycle": _shape("status", "supersedes", "superseded_by", "retracted_at", "corrects", "corrected_by"),
     "valid_time": _shape("from", "until"),

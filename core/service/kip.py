@@ -29,7 +29,8 @@ from core.engine import (
 )
 from core.errors import NoemaError
 from core.model.instants import Instant
-from core.ports import Clock, Row
+from core.model.proofs import Verdict
+from core.ports import Clock, Row, Signer, Verifier
 from core.protocol.request import MAX_OPERATIONS, Request
 from core.protocol.response import OperationResult, Response, Warning, failure  # noqa: A004 - the protocol's word
 from core.query import Coordinate
@@ -42,7 +43,16 @@ from core.service.values import Idempotency, Proposal
 from core.state.space import SpaceState
 from core.storage.codec import decode_json
 from core.storage.layout import idempotency_parts, idempotency_place, idempotency_sk, space_pk
-from core.transaction.needs import Deltas, Directory, Missing, Need, RetainedOutcome, RetainedParts
+from core.transaction.needs import (
+    Checked,
+    Deltas,
+    Directory,
+    Missing,
+    Need,
+    RetainedOutcome,
+    RetainedParts,
+    Signed,
+)
 
 _OF_THE_SPACE = frozenset({"NotFoundOrNotVisible", "ServiceUnavailable"})
 
@@ -64,16 +74,27 @@ class Kip:
         erasures: destroys the bytes of what a PURGE erased, in all of history.
         clock: the time.
         secret: signs cursors and snapshot tokens; the same in every process of a deployment.
+        signer, verifier: signs what leaves the deployment, and checks what comes; without them nothing is.
     """
 
     def __init__(
-        self, spaces: Spaces, commits: Commits, erasures: Eraser, clock: Clock, *, secret: bytes
+        self,
+        spaces: Spaces,
+        commits: Commits,
+        erasures: Eraser,
+        clock: Clock,
+        *,
+        secret: bytes,
+        signer: Signer | None = None,
+        verifier: Verifier | None = None,
     ) -> None:
         self._spaces = spaces
         self._commits = commits
         self._erasures = erasures
         self._clock = clock
         self._secret = secret
+        self._signer = signer
+        self._verifier = verifier
 
     def execute(
         self,
@@ -180,11 +201,25 @@ class Kip:
             return error
         if isinstance(need, RetainedOutcome):
             return self._retained(space_id, need)
+        if isinstance(need, Signed):
+            return self._signed(need)
+        if isinstance(need, Checked):
+            return self._checked(need)
         return NoemaError(
             "ArtifactUnavailable",
             "there is no staged artifact of this handle",
             hint="Nothing is staged here: send the payload itself, or a :parameter that holds the package or receipt.",
         )
+
+    def _signed(self, need: Signed) -> Any:  # a Signature or a NoemaError
+        if self._signer is None:
+            return NoemaError("UnsupportedCapability", "this service has no key to sign with")
+        return self._signer.sign(need.payload)
+
+    def _checked(self, need: Checked) -> Verdict:
+        if self._verifier is None:
+            return Verdict(valid=None)
+        return self._verifier.check(need.key_id, need.payload, need.value)
 
     def _state_at(self, space_id: str, at: Coordinate) -> SpaceState:
         try:

@@ -12,25 +12,40 @@ from typing import Final
 
 from core.errors import NoemaError
 from core.ports import Entropy, Put, Refused, Table, Unavailable, When
-from core.storage.layout import SERVICE_PK, SIGNING_SK
+from core.storage.layout import PROOF_SK, SERVICE_PK, SIGNING_SK
 
 _BYTES: Final = 32
 
 
 def signing_key(table: Table, entropy: Entropy) -> bytes:
-    """The key, the same for every caller over one table, for ever.
+    """The key that makes cursors unforgeable, the same for every caller over one table, for ever.
 
     Raises:
         NoemaError: `ServiceUnavailable` if the table does not answer.
     """
+    return _kept(table, entropy, SIGNING_SK)
+
+
+def proof_seed(table: Table, entropy: Entropy) -> bytes:
+    """The seed of the Ed25519 key that signs what leaves the deployment: Capsules, receipts, checkpoints.
+
+    Another key than that of cursors, for its public half is shown to everybody.
+
+    Raises:
+        NoemaError: `ServiceUnavailable` if the table does not answer.
+    """
+    return _kept(table, entropy, PROOF_SK)
+
+
+def _kept(table: Table, entropy: Entropy, name: str) -> bytes:
     try:
-        row = table.get(SERVICE_PK, SIGNING_SK)
+        row = table.get(SERVICE_PK, name)
         if row is None:
             made = entropy.token(_BYTES)
             try:
-                table.transact([Put(SERVICE_PK, SIGNING_SK, {"key": made}, When(absent=True))])
+                table.transact([Put(SERVICE_PK, name, {"key": made}, When(absent=True))])
             except Refused:  # another process was first, and its key is the key
-                row = table.get(SERVICE_PK, SIGNING_SK)
+                row = table.get(SERVICE_PK, name)
             else:
                 return made
     except Unavailable as fault:

@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Final
 
-from core.model.elements import Activity, AnyElement, Assertion, Concept, Evidence, Proposition
+from core.model.elements import Activity, AnyElement, Assertion, Concept, Evidence, Proposition, SourceRef
 from core.model.ids import Kind
 from core.model.instants import Instant
 from core.model.literals import Term, term_key
@@ -124,6 +124,11 @@ def lapse_key(day: int) -> str:
     return f"x{day}"
 
 
+def source_key(source: SourceRef) -> str:
+    """The element that was imported as the representation of this one of another space (KIP §38.1)."""
+    return f"q{_short(f'{source.nexus}{SEP}{source.space}{SEP}{source.element}')}"
+
+
 def day_of(instant: Instant) -> int:
     """The day of an instant, in days since 1970."""
     return instant // _DAY_MS
@@ -206,4 +211,5 @@ def entries(element: AnyElement, kind: Kind) -> frozenset[str]:
         found.add(client_key(kind, element.client_key))
     if element.system.state != "active":
         found.add(state_key(element.system.state))
+    found.update(source_key(source) for source in element.system.origin.sources)
     return frozenset(found)

@@ -24,11 +24,13 @@ DIRECTORY_PK: Final = "SPACES"
 DUE_PK: Final = "DUE"
 SERVICE_PK: Final = "SERVICE"
 SIGNING_SK: Final = "signing_key"
+PROOF_SK: Final = "proof_key"  # the seed of the key that signs what leaves the deployment
 ROUND_SK: Final = "round"  # in `DUE`: where the caretaker's round over all spaces stands
 
 VERSION_WIDTH: Final = 12  # digits of a log version or purge generation
 NUMBER_WIDTH: Final = 16  # digits of a conversation id
 MAX_VERSION: Final = 10**VERSION_WIDTH - 1
+_VECTORS: Final = ".v/"
 _LAST: Final = "\U0010ffff"  # sorts after every key that begins with what is before it
 
 
@@ -154,6 +156,26 @@ def fact_learning_sk(agent_id: str) -> str:
     return f"F#{_digest(agent_id)[:32]}#v"
 
 
+def fact_schedule_sk() -> str:
+    """The row that says when a space's facts are consolidated next."""
+    return "F#schedule"
+
+
+def fact_clock_sk(at: int, space_id: str) -> str:
+    """The row in `DUE` that says the same, in order of time."""
+    return f"factclock#{at:0{NUMBER_WIDTH}d}#{space_id}"
+
+
+def fact_clock_rows(until: int) -> tuple[str, str]:
+    """The first and last possible key of the spaces whose facts are due by a time."""
+    return f"factclock#{0:0{NUMBER_WIDTH}d}#", f"factclock#{until:0{NUMBER_WIDTH}d}#{_LAST}"
+
+
+def fact_clock_of(sk: str) -> tuple[int, str]:
+    """The time and the space in such a key."""
+    return clock_of(sk)
+
+
 def fact_digest(fact_id: str) -> bytes:
     """What stands for a fact in these rows."""
     return hashlib.sha256(fact_id.encode("utf-8", "surrogatepass")).digest()[:8]
@@ -198,6 +220,32 @@ def due_rows(work: str) -> tuple[str, str]:
 def due_space(sk: str) -> str:
     """The space in a due row's key."""
     return sk.partition("#")[2]
+
+
+def vectors_sk(model: str) -> str:
+    """The row that says how far the vectors of a model have come."""
+    return f"V#{model_digest(model)}"
+
+
+def vector_rows(model: str, after: int, last: int) -> tuple[str, str]:
+    """The first and last possible key of the rows with vectors of the commits after one version, up to another."""
+    prefix = f"{vectors_sk(model)}#"
+    return f"{prefix}{after + 1:0{VERSION_WIDTH}d}", f"{prefix}{last:0{VERSION_WIDTH}d}{_LAST}"
+
+
+def vector_row_sk(model: str, last: int, part: int) -> str:
+    """A row with vectors of the commits up to `last`."""
+    return f"{vectors_sk(model)}#{last:0{VERSION_WIDTH}d}#{part:03d}"
+
+
+def vector_row_version(sk: str) -> int:
+    """The last commit in the key of such a row."""
+    return int(sk.split("#")[2])
+
+
+def model_digest(model: str) -> str:
+    """What stands for a model in keys."""
+    return _digest(model)[:12]
 
 
 def rows_of(letter: str) -> tuple[str, str]:
@@ -257,6 +305,17 @@ def delta_key_version(space_id: str, key: str) -> int | None:
 def segment_key(space_id: str, digest: str, suffix: str) -> str:
     """The object of a segment; the digest of its bytes is in the name for whoever looks by hand."""
     return f"{space_id}/seg/{digest[:24]}-{suffix}"
+
+
+def vector_key(segment: str, model: str) -> str:
+    """The object of a segment's vectors of one model, beside the segment's own."""
+    return f"{segment}{_VECTORS}{model_digest(model)}"
+
+
+def vector_segment(key: str) -> str | None:
+    """The key of the segment that vectors are of, or None for another object."""
+    segment, found, _ = key.rpartition(_VECTORS)
+    return segment if found else None
 
 
 def filter_key(space_id: str, ver: int, suffix: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from core.errors import NoemaError
+from core.model.proofs import Signature, Verdict
 from core.query import Coordinate
 from core.state.indexes import state_key
 from core.state.layer import Layer
@@ -56,7 +57,21 @@ class Artifact(msgspec.Struct, frozen=True):
     handle: str
 
 
-Need = Coordinate | Deltas | RetainedOutcome | RetainedParts | Directory | Artifact
+class Signed(msgspec.Struct, frozen=True):
+    """A signature of the deployment over bytes. Answered with `Signature`."""
+
+    payload: bytes
+
+
+class Checked(msgspec.Struct, frozen=True):
+    """Whether a key's holder signed bytes. Answered with `Verdict`."""
+
+    key_id: str
+    payload: bytes
+    value: bytes
+
+
+Need = Coordinate | Deltas | RetainedOutcome | RetainedParts | Directory | Artifact | Signed | Checked
 """A `Coordinate` asks for the `SpaceState` at that point of the log."""
 
 
@@ -112,6 +127,18 @@ class Given:
         """The bytes of an artifact. Raises `Missing`, or ArtifactUnavailable."""
         found = self._get(Artifact(handle))
         assert isinstance(found, bytes)
+        return found
+
+    def signed(self, payload: bytes) -> Signature:
+        """The deployment's signature. Raises `Missing`, or UnsupportedCapability where it has no key."""
+        found = self._get(Signed(payload))
+        assert isinstance(found, Signature)
+        return found
+
+    def checked(self, key_id: str, payload: bytes, value: bytes) -> Verdict:
+        """What checking a signature came to. Raises `Missing`."""
+        found = self._get(Checked(key_id, payload, value))
+        assert isinstance(found, Verdict)
         return found
 
 

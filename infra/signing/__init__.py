@@ -1,0 +1,1 @@
+"""Signatures: the adapters of `core.ports.Signer` and `Verifier`."""

@@ -1,0 +1,73 @@
+"""Ed25519 over `cryptography`: the deployment's key, and checks of anybody's.
+
+What lives here: the spelling of a key id, signing, checking. What must never live here: what is signed, and what a
+good signature is worth. A key id holds the public key, so a stranger's signature can be checked too; that a key has
+a name here says who it is, not that it is trusted.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Mapping
+from typing import Final
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from core.model.proofs import Signature, Verdict
+
+PREFIX: Final = "ed25519:"
+_KEY_BYTES: Final = 32
+_SIGNATURE_BYTES: Final = 64
+
+
+def key_id_of(public: bytes) -> str:
+    """The id of a public key: `ed25519:` and its 32 bytes in URL-safe base 64 without padding."""
+    return PREFIX + base64.urlsafe_b64encode(public).decode().rstrip("=")
+
+
+def public_of(key_id: str) -> bytes | None:
+    """The public key in a key id, or None for what is no such id, or is not spelled as `key_id_of` would."""
+    if not key_id.startswith(PREFIX):
+        return None
+    try:
+        public = base64.b64decode(key_id[len(PREFIX) :] + "=", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    return public if len(public) == _KEY_BYTES and key_id_of(public) == key_id else None
+
+
+class Ed25519Keys:
+    """Signs with one key and checks with any. Implements `Signer` and `Verifier`.
+
+    Args:
+        seed: 32 secret bytes; the key is made from them.
+        known: names of other keys, by key id.
+        own_name: the name of the deployment's own key.
+    """
+
+    def __init__(
+        self, seed: bytes, known: Mapping[str, str] | None = None, *, own_name: str = "this-deployment"
+    ) -> None:
+        self._key = Ed25519PrivateKey.from_private_bytes(seed)
+        self.key_id = key_id_of(self._key.public_key().public_bytes_raw())
+        self._known = {**(known or {}), self.key_id: own_name}
+
+    def sign(self, payload: bytes) -> Signature:
+        """The signature over these bytes; the same for the same bytes."""
+        return Signature(self.key_id, self._key.sign(payload))
+
+    def check(self, key_id: str, payload: bytes, value: bytes) -> Verdict:
+        """Whether the key's holder signed these bytes, and under which name the key is known."""
+        public = public_of(key_id)
+        if public is None:
+            return Verdict(valid=None)
+        signer = self._known.get(key_id)
+        if len(value) != _SIGNATURE_BYTES:
+            return Verdict(valid=False, signer=signer)
+        try:
+            Ed25519PublicKey.from_public_bytes(public).verify(value, payload)
+        except InvalidSignature:
+            return Verdict(valid=False, signer=signer)
+        return Verdict(valid=True, signer=signer)
