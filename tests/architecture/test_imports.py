@@ -50,13 +50,14 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.engine": ENGINE | {"core.transaction"},
     "core.models": VALUES,
     "core.agents": ENGINE | {"core.transaction", "core.engine", "core.models"},
-    "core.facts": WRITING,
+    "core.facts": WRITING | {"core.models"},
     "core.service": ENGINE
     | {
         "core.transaction",
         "core.engine",
         "core.agents",
         "core.facts",
+        "core.migration",
         "core.models",
         "core.ports",
         "core.storage",
