@@ -225,7 +225,12 @@ class ErasureSteps:
                 self._write({"outcomes": 1}, emptied)
 
     def remove_conversations(self) -> None:
-        """Remove the conversations that were named, with the objects their rows refer to."""
+        """Remove the conversations that were named, with the objects their rows refer to, and agents' notes.
+
+        A note is an agent's own words about anything, so none of them outlasts an erasure.
+        """
+        for sk, _ in self._rows(*rows_of("AN")):
+            self._write({"rows": 1}, Delete(self._job.pk, sk))
         prefix = space_prefix(self._job.space_id)
         for collection, number in self._job.order.conversations:
             sk = conversation_sk(collection, number)

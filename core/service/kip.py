@@ -39,7 +39,7 @@ from core.service.commit import Commits
 from core.service.faults import reading
 from core.service.owed import Eraser, debt, settle
 from core.service.spaces import Spaces
-from core.service.values import Idempotency, Proposal
+from core.service.values import Fence, Idempotency, Proposal
 from core.state.space import SpaceState
 from core.storage.codec import decode_json
 from core.storage.layout import idempotency_parts, idempotency_place, idempotency_sk, space_pk
@@ -105,6 +105,7 @@ class Kip:
         deadline: Instant,
         readonly: bool = False,
         endpoint: str = "kip",
+        fence: Fence | None = None,
     ) -> Response:
         """The response to a request, whatever became of it.
 
@@ -115,9 +116,11 @@ class Kip:
             deadline: when to give up (ms); a shorter one of the request's own counts.
             readonly: the endpoint that may not write.
             endpoint: its class, for the scope of idempotency keys.
+            fence: the lease that an agent's writes are made under.
 
         Raises:
             NoemaError: NotFoundOrNotVisible or ServiceUnavailable, if the space itself cannot be read.
+            Fenced: the lease is lost.
         """
         now = self._clock.now()
         wait = request.options.deadline_ms
@@ -135,7 +138,7 @@ class Kip:
         except NoemaError as error:
             self._spaces.head(space_id)  # a space that is not there is said to be so before anything else
             return failure(error, request)
-        return _Run(self, space_id, plan, context, until).respond()
+        return _Run(self, space_id, plan, context, until, fence=fence).respond()
 
     # --- what a run needs of the world
 
@@ -144,7 +147,12 @@ class Kip:
         return self._spaces.load(space_id)
 
     def commit(
-        self, space_id: str, unit: Unit, run: Callable[[SpaceState], UnitOutcome], until: Instant
+        self,
+        space_id: str,
+        unit: Unit,
+        run: Callable[[SpaceState], UnitOutcome],
+        until: Instant,
+        fence: Fence | None = None,
     ) -> UnitOutcome:
         """Run a unit on the newest state until its commit stands.
 
@@ -165,7 +173,9 @@ class Kip:
             return Proposal(outcome.delta, outcome.retained(), (row,), head)
 
         try:
-            committed = self._commits.commit(space_id, decide, deadline=until, idempotency=idempotency)
+            committed = self._commits.commit(
+                space_id, decide, deadline=until, idempotency=idempotency, fence=fence
+            )
         except _Aborted as aborted:
             return aborted.outcome
         return replayed(committed.outcome, unit)
@@ -247,7 +257,17 @@ class Kip:
 class _Run:
     """One request on its way. It reads HEAD once for each unit: a write's commit loop does so anyway."""
 
-    def __init__(self, kip: Kip, space_id: str, plan: Plan, context: Context, until: Instant) -> None:
+    def __init__(
+        self,
+        kip: Kip,
+        space_id: str,
+        plan: Plan,
+        context: Context,
+        until: Instant,
+        *,
+        fence: Fence | None,
+    ) -> None:
+        self._fence = fence
         self._kip = kip
         self._space_id = space_id
         self._plan = plan
@@ -297,7 +317,7 @@ class _Run:
             return run_unit(state, unit, self._plan, context)
 
         try:
-            outcome = self._kip.commit(self._space_id, unit, run, self._until)
+            outcome = self._kip.commit(self._space_id, unit, run, self._until, self._fence)
         except NoemaError as error:
             if first and self._state is None and error.code in _OF_THE_SPACE:
                 raise  # the space itself cannot be read, and nothing has been done yet

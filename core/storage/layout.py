@@ -116,6 +116,11 @@ def owed_sk(ver: int) -> str:
     return f"O#{ver:0{VERSION_WIDTH}d}"
 
 
+def notes_sk(role: str) -> str:
+    """The row of an agent's own working notes."""
+    return f"AN#{role}"
+
+
 def again_sk(number: int) -> str:
     """The row that asks for a conversation behind the high-water mark to be formed again."""
     return f"Q#{number:0{NUMBER_WIDTH}d}"
@@ -310,6 +315,21 @@ def segment_key(space_id: str, digest: str, suffix: str) -> str:
 def vector_key(segment: str, model: str) -> str:
     """The object of a segment's vectors of one model, beside the segment's own."""
     return f"{segment}{_VECTORS}{model_digest(model)}"
+
+
+def vector_part_key(segment: str, model: str, suffix: str) -> str:
+    """The object of some of a segment's vectors, kept until all of them are there."""
+    return f"{vector_key(segment, model)}-{suffix}"
+
+
+def vector_model(key: str) -> str:
+    """The model's digest in the key of a segment's vectors."""
+    return key.rpartition(_VECTORS)[2].partition("-")[0]
+
+
+def segment_prefix(space_id: str) -> str:
+    """What the keys of all segments of a space, and of their vectors, begin with."""
+    return f"{space_id}/seg/"
 
 
 def vector_segment(key: str) -> str | None:
