@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from core.service.conversations import Conversations
     from core.service.echoes import Echoes
     from core.service.erasure import Erasures
+    from core.service.fact_schedule import FactSchedule
     from core.service.facts import Facts
     from core.service.forgetting import Forgetting
     from core.service.formation import Formation
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from core.service.leases import Leases
     from core.service.maintenance import Maintenance
     from core.service.memory_status import MemoryStatuses
+    from core.service.migration import Migration
     from core.service.pins import Pins
     from core.service.recall import Recall
     from core.service.spaces import Spaces
@@ -220,6 +222,13 @@ class Services:
         return Pins(self.clock, self.commits)
 
     @cached_property
+    def migration(self) -> Migration:
+        """Graphs of KIP 1.x, taken over."""
+        from core.service.migration import Migration
+
+        return Migration(self.clock, self.spaces, self.commits)
+
+    @cached_property
     def recall(self) -> Recall:
         """Questions and probes."""
         from core.service.recall import Recall
@@ -242,7 +251,16 @@ class Services:
             erasures=self.erasures,
             forgetting=self.forgetting,
             arrays=load_numpy,
+            echoes=self.echoes,
+            schedule=self.fact_schedule,
         )
+
+    @cached_property
+    def fact_schedule(self) -> FactSchedule:
+        """When facts are consolidated by themselves."""
+        from core.service.fact_schedule import FactSchedule
+
+        return FactSchedule(self.table, self.queue, self.clock, self.entropy)
 
     @cached_property
     def kip(self) -> Kip:

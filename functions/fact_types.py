@@ -21,15 +21,19 @@ Limit = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class RememberInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A fact to keep. Without `confidence` it has no label, which counts as inferred."""
+    """A fact to keep. Without `confidence` it has no label, which counts as inferred.
+
+    again: keep it also if this memory served the very text within the last day: somebody said it anew.
+    """
 
     agent_id: AgentId
     text: str
     confidence: str | msgspec.UnsetType = msgspec.UNSET
+    again: bool = False
 
 
 class ExtractInput(msgspec.Struct, frozen=True, kw_only=True):
-    """A model's answer to take facts from."""
+    """A text to take facts from: a model's JSON array of sentences, or any text for the space's own model to read."""
 
     agent_id: AgentId
     answer: str
@@ -114,11 +118,13 @@ class ImportInput(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TuningInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What all recalls of the space keep to; what is absent is as by default."""
+    """What all facts of the space keep to; what is absent is as by default."""
 
     confidence_weight: float = 0.0
     min_relevance: float = 0.0
     signals: Signals = Signals()
+    consolidate_from: int = 20
+    consolidate_above: int = 20
 
 
 class AgentQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -154,7 +160,10 @@ class ExportQuery(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class FactRecallOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was found, best first. With `explain` the receipts stand in `explained` and `facts` is empty."""
+    """What was found, best first. With `explain` the receipts stand in `explained` and `facts` is empty.
+
+    degraded: why meaning did not rank, or not everything (`no_embedder`, `embedder_unavailable`, `lagging`...).
+    """
 
     agent_id: str
     query: str
@@ -164,6 +173,7 @@ class FactRecallOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=
     retrieval: Retrieval | None = None
     feedback: str | None = None
     hints: tuple[str, ...] = ()
+    degraded: str | None = None
 
 
 class BatchRecallOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -174,6 +184,7 @@ class BatchRecallOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults
     merged: tuple[str, ...]
     per_query: tuple[Answered, ...]
     retrieval: Retrieval | None = None
+    degraded: str | None = None
 
 
 class RevisedOutput(msgspec.Struct, frozen=True, kw_only=True):

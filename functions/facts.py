@@ -13,7 +13,7 @@ import msgspec
 from core.errors import NoemaError
 from core.facts import exports, imports
 from core.facts.recalling import Tuning
-from core.facts.values import SHARED, Consolidated, ImportReport, Recalled, RecallOptions
+from core.facts.values import SHARED, Consolidated, Fact, ImportReport, Recalled, RecallOptions
 from core.facts.wire import (
     CheckpointView,
     FactView,
@@ -71,19 +71,47 @@ def _options(body: FactRecallInput | BatchRecallInput) -> RecallOptions:
     )
 
 
+def keep(
+    found: Services,
+    call: Call,
+    agent_id: str,
+    text: str,
+    *,
+    confidence: str | None = None,
+    again: bool = False,
+) -> Fact:
+    """Keep a text, or give the fact that it is already: what this memory served lately is no news.
+
+    Raises:
+        NoemaError: as `Facts.remember`; `PreconditionFailed` for a text out of a conversation.
+    """
+    facts, until = found.facts, call.deadline
+    remember = facts.remember if again else facts.remember_news
+    made = remember(
+        call.caller,
+        call.space,
+        agent_id,
+        text,
+        deadline=until,
+        confidence=confidence,
+        key=call.idempotency_key,
+    )
+    if made is None:
+        made = facts.standing(call.space, agent_id, text)
+    if made is None:
+        raise NoemaError(
+            "PreconditionFailed",
+            "this memory served that very text out of a conversation lately, and a memory does not confirm itself",
+            hint='If somebody said it anew, send it with "again": true.',
+            details={"member": "text"},
+        )
+    return made
+
+
 def _remember(found: Services, call: Call) -> FactView:
     body: RememberInput = call.body
-    return view(
-        found.facts.remember(
-            call.caller,
-            call.space,
-            body.agent_id,
-            body.text,
-            deadline=call.deadline,
-            confidence=_unset(body.confidence),
-            key=call.idempotency_key,
-        )
-    )
+    label = _unset(body.confidence)
+    return view(keep(found, call, body.agent_id, body.text, confidence=label, again=body.again))
 
 
 def _extract(found: Services, call: Call) -> list[FactView]:
@@ -169,6 +197,7 @@ def _recalled(agent_id: str, query: str, recalled: Recalled, *, explain: bool) -
         retrieval=recalled.retrieval,
         feedback=recalled.feedback,
         hints=recalled.hints,
+        degraded=recalled.degraded,
     )
 
 
@@ -181,6 +210,7 @@ def _recall_batch(found: Services, call: Call) -> BatchRecallOutput:
         merged=batch.merged,
         per_query=batch.per_query,
         retrieval=batch.retrieval,
+        degraded=batch.degraded,
     )
 
 
@@ -266,6 +296,8 @@ def _tune(found: Services, call: Call) -> Tuning:
         confidence_weight=body.confidence_weight,
         min_relevance=body.min_relevance,
         signals=body.signals,
+        consolidate_from=body.consolidate_from,
+        consolidate_above=body.consolidate_above,
     )
     return found.facts.tune(call.caller, call.space, tuning, deadline=call.deadline)
 

@@ -17,6 +17,7 @@ from core.facts.wire import view
 from core.ports import Unavailable
 from core.storage.layout import HEAD, space_pk
 from functions.bootstrap import Services
+from functions.facts import keep
 from functions.http import HttpResponse
 from functions.routing import Call, Route, Routes
 
@@ -103,14 +104,7 @@ def _number(text: str, default: int, most: int) -> int:
 
 def _gray_remember(found: Services, call: Call) -> HttpResponse:
     body: GrayRememberInput = call.body
-    found.facts.remember(
-        call.caller,
-        call.space,
-        body.agent,
-        body.text,
-        deadline=call.deadline,
-        key=call.idempotency_key,
-    )
+    keep(found, call, body.agent, body.text)
     return _bare(GrayStatus(status="ok"))
 
 

@@ -2,26 +2,42 @@
 
 from __future__ import annotations
 
+import msgspec
+
+from core.errors import NoemaError
 from core.ports import Unavailable
 from core.protocol.http_types import AgentOutput, FormationInput
 from core.protocol.memory_types import MaintenanceInput
 from core.service.hints import FORMATION, MAINTENANCE, Work, send_hint
 from core.service.values import Caller
 from functions.bootstrap import Services
+from functions.echoing import NOTHING_NEW, without_echoes
 from functions.logs import logger
 
 
 def submit(
     found: Services, caller: Caller, space: str, body: FormationInput, *, key: str | None
 ) -> AgentOutput:
-    """Store a conversation to be formed and hint at it.
+    """Store a conversation to be formed and hint at it; what this memory itself served lately is left out.
 
     Raises:
         NoemaError: as `Conversations.submit`.
     """
-    output = found.conversations.submit(caller, space, body, key=key)
+    kept, left_out = without_echoes(found, space, body)
+    if not kept.messages:
+        return AgentOutput(content="", warnings=(NOTHING_NEW,))
+    try:
+        output = found.conversations.submit(caller, space, kept, key=key)
+    except NoemaError as error:
+        # Sent before, and an echo only since then: the same request has the same answer.
+        if not left_out or error.code != "IdempotencyConflict":
+            raise
+        return found.conversations.submit(caller, space, body, key=key)
     _hint(found, space, FORMATION)
-    return output
+    if not left_out:
+        return output
+    warning = f"{left_out} recalled passages were left out: memory does not confirm itself"
+    return msgspec.structs.replace(output, warnings=(*output.warnings, warning))
 
 
 def start_maintenance(

@@ -76,18 +76,28 @@ class Memory:
     # --- writing
 
     def remember(
-        self, agent_id: str, text: str, *, confidence: str | None = None, key: str | None = None
+        self,
+        agent_id: str,
+        text: str,
+        *,
+        confidence: str | None = None,
+        again: bool = False,
+        key: str | None = None,
     ) -> FactView:
         """Keep a text verbatim as a new fact; the exact fact committed.
+
+        A text that this memory served within the last day and that still stands is no news: the fact that it is
+        comes back, and nothing is written.
 
         Args:
             agent_id: whose; a namespace, byte for byte.
             text: at most 200,000 bytes.
             confidence: verified, inferred or unverified; None stores no label, which counts as inferred.
+            again: somebody said it anew, so it is kept also if it was served lately.
             key: the same key again is the same fact; one is drawn if none is given, so a lost answer is
                 asked for again and nothing is kept twice.
         """
-        body = {"agent_id": agent_id, "text": text, **_given(confidence=confidence)}
+        body = {"agent_id": agent_id, "text": text, **_given(confidence=confidence, again=again or None)}
         return self._post("/facts", body, FactView, key=key)
 
     def remember_shared(
@@ -97,7 +107,10 @@ class Memory:
         return self.remember(SHARED, text, confidence=confidence, key=key)
 
     def remember_extracted(self, agent_id: str, answer: str) -> list[FactView]:
-        """Keep up to five facts from a model's answer, as unverified."""
+        """Keep up to five facts as unverified: a model's JSON array, or what the space's model takes from a text.
+
+        Without a model, any other text is kept whole as one fact.
+        """
         return self._post("/facts/extract", {"agent_id": agent_id, "answer": answer}, list[FactView])
 
     def revise(self, agent_id: str, target: str, text: str, *, confidence: str | None = None) -> FactView:

@@ -28,6 +28,7 @@ from core.protocol.request import Request
 from core.protocol.response import Response
 from functions import documents, facts, graymatter, kip
 from functions.bootstrap import Services, services
+from functions.echoing import note
 from functions.routing import Call, Page, Route, Routes, respond
 
 
@@ -58,6 +59,24 @@ def _number(call: Call) -> int:
     if text.isascii() and text.isdigit() and len(text) <= 16 and int(text) > 0:
         return int(text)
     raise NoemaError("InvalidInput", "a conversation is named by a whole number", details={"member": "id"})
+
+
+def _recall(found: Services, call: Call) -> AgentOutput:
+    said = found.recall.recall(call.caller, call.space, call.body)
+    note(found, call.space, said.content, ())
+    return said
+
+
+def _recall_structured(found: Services, call: Call) -> RecallOutput:
+    said = found.recall.recall_structured(call.caller, call.space, call.body)
+    note(found, call.space, said.answer, said.memories)
+    return said
+
+
+def _probe(found: Services, call: Call) -> ProbeOutput:
+    seen = found.recall.probe(call.space, call.body)
+    note(found, call.space, "", seen.hits)
+    return seen
 
 
 ROUTES: Final[Routes] = {
@@ -118,7 +137,7 @@ ROUTES: Final[Routes] = {
     "recall": Route(
         admit="public",
         summary="Answer a question from the memory, in prose.",
-        call=lambda found, call: found.recall.recall(call.caller, call.space, call.body),
+        call=_recall,
         body=RecallInput,
         response=AgentOutput,
         text_in="query",
@@ -127,7 +146,7 @@ ROUTES: Final[Routes] = {
     "recall_structured": Route(
         admit="public",
         summary="Answer a question from the memory, with citations.",
-        call=lambda found, call: found.recall.recall_structured(call.caller, call.space, call.body),
+        call=_recall_structured,
         body=RecallInput,
         response=RecallOutput,
         text_in="query",
@@ -136,7 +155,7 @@ ROUTES: Final[Routes] = {
     "probe": Route(
         admit="public",
         summary="Look whether there is anything on a subject, without answering.",
-        call=lambda found, call: found.recall.probe(call.space, call.body),
+        call=_probe,
         body=ProbeInput,
         response=ProbeOutput,
     ),

@@ -18,6 +18,7 @@ _PARTS: Final[Mapping[str, Callable[[Services], list[str]]]] = {
     "formation": lambda found: found.formation.sweep(),
     "maintenance": lambda found: found.maintenance.sweep(),
     "upkeep": lambda found: found.caretaking.round(),
+    "facts": lambda found: found.fact_schedule.sweep(),
 }
 
 

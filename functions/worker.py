@@ -14,7 +14,7 @@ import msgspec
 
 from core.errors import NoemaError
 from core.model.instants import Instant
-from core.service.hints import FORMATION, MAINTENANCE, UPKEEP, Hint, Work, read_hint, send_hint
+from core.service.hints import FACTS, FORMATION, MAINTENANCE, UPKEEP, Hint, Work, read_hint, send_hint
 from functions.bootstrap import Services, services
 from functions.logs import bug, logger
 
@@ -53,10 +53,19 @@ def _tend(found: Services, space_id: str, _deadline: Instant) -> None:
     logger().info("tended", extra=facts)
 
 
+def _consolidate(found: Services, space_id: str, deadline: Instant) -> None:
+    done = found.facts.consolidate_due(space_id, deadline)
+    if done.ran:
+        logger().info("consolidated", extra={"space": space_id, **msgspec.structs.asdict(done)})
+    if done.more:
+        send_hint(found.queue, found.entropy, space_id, FACTS)  # out of time: go on in another turn
+
+
 _WORK: Final[Mapping[Work, Callable[[Services, str, Instant], None]]] = {
     FORMATION: _form,
     MAINTENANCE: _maintain,
     UPKEEP: _tend,
+    FACTS: _consolidate,
 }
 
 

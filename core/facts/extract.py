@@ -17,17 +17,33 @@ MAX_EXTRACTED: Final = 5
 _FENCE: Final = re.compile(r"\A\s*```[A-Za-z]*\s*\n(.*?)\n?\s*```\s*\Z", re.DOTALL)
 
 
-def facts_of(answer: str) -> list[str]:
-    """Up to five texts from a JSON array of texts; the whole answer as one where it is none.
+def is_extracted(text: str) -> bool:
+    """Whether a text is a JSON array of texts, as a model answers that was asked for facts."""
+    return _texts(text) is not None
 
-    `'["Ann likes tea.", ""]'` -> `["Ann likes tea."]`; `"Ann likes tea."` -> the same, as it is.
+
+def facts_of(text: str, answer: str | None = None) -> list[str]:
+    """Up to five facts: those of a model's answer, else those of a text that is an array itself, else the text whole.
+
+    `'["Ann likes tea.", ""]'` -> `["Ann likes tea."]`; `"Ann likes tea."` -> the same, as it is. An answer of `[]`
+    says that there is nothing to keep.
+
+    Args:
+        text: what was given.
+        answer: what a model made of it; None if none was asked.
     """
+    found = _texts(text if answer is None else answer)
+    if found is not None and (found or answer is not None):
+        return found[:MAX_EXTRACTED]
+    return [text]
+
+
+def _texts(answer: str) -> list[str] | None:
+    """The distinct texts of an array, trimmed, blank ones left out; None if it is no array of texts."""
     value = _json(answer)
-    if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-        kept = list(dict.fromkeys(item.strip() for item in value if item.strip()))
-        if kept:
-            return kept[:MAX_EXTRACTED]
-    return [answer]
+    if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+        return None
+    return list(dict.fromkeys(item.strip() for item in value if item.strip()))
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from core.facts.values import (
     RecallOptions,
 )
 
+MAX_COUNT: Final = 1_000_000
 _LEVEL: Final = {"verified": 2, "inferred": 1, "": 1, "unverified": 0}
 _OF_LEVEL: Final = ("unverified", "inferred", "verified")
 
@@ -82,6 +83,17 @@ def check_share(value: Any, member: str, *, most: float = 1.0) -> float:  # a ca
     if not number or not math.isfinite(value) or not 0 <= value <= most:
         raise _refuse(member, f"must be a number from 0 to {most:g}")
     return float(value)
+
+
+def check_count(value: Any, member: str) -> int:  # a caller's value
+    """A whole number from 0 to a million.
+
+    Raises:
+        NoemaError: `InvalidInput`.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value <= MAX_COUNT:
+        raise _refuse(member, f"must be a whole number from 0 to {MAX_COUNT}")
+    return value
 
 
 def check_options(options: RecallOptions) -> RecallOptions:

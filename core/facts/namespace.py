@@ -136,6 +136,10 @@ class Namespace:
             if fact_id is not None and view is not None:
                 yield fact_id, times, view.text_length(element_id)
 
+    def id_of(self, element_id: str) -> str | None:
+        """The fact that an element is, or None."""
+        return self._ids.get(element_id)
+
     def expanded(self, query: str) -> tuple[list[str], list[str]]:
         """A query's tokens, and the same widened by the live aliases."""
         tokenize = TOKENIZERS[self.tokenizer]

@@ -13,6 +13,7 @@ import msgspec
 
 from core.facts import labels
 from core.facts.namespace import Namespace
+from core.facts.nearness import nearest_facts
 from core.facts.ranking import Policy, Scored, rank
 from core.facts.tokens import question_tokens
 from core.facts.values import (
@@ -27,20 +28,25 @@ from core.facts.values import (
 )
 from core.facts.vocabulary import Match, feedback, match_of
 from core.model.instants import Instant
+from core.search.dense import Dense
 
 _DAY_MS = 86_400_000
+VECTOR_DEPTH = 2  # times `top_k` facts get a vector rank
 
 
 class Tuning(msgspec.Struct, frozen=True, kw_only=True):
-    """What a deployment or a space sets for all its recalls.
+    """What a deployment or a space sets for all its facts.
 
     confidence_weight: where a caller gives none. min_relevance: 0 to 1; facts below this share of the best score
-    are cut; 0 cuts none.
+    are cut; 0 cuts none. consolidate_from: a namespace of so many rows is consolidated by itself when it was
+    written to; 0: no namespace ever is. consolidate_above: a model may summarise where more facts are live.
     """
 
     confidence_weight: float = 0.0
     min_relevance: float = 0.0
     signals: Signals = Signals()
+    consolidate_from: int = 20
+    consolidate_above: int = 20
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +101,20 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(each.fact.text for each in self.scored)
 
 
-def search(namespace: Namespace, query: str, resolved: Resolved, *, vector: Sequence[str] = ()) -> Found:
+def effective_query(namespace: Namespace, query: str) -> str:
+    """The text whose meaning is looked for: the query, and behind it what the aliases add to its words."""
+    tokens, effective = namespace.expanded(query)
+    return " ".join([query, *effective[len(tokens) :]])
+
+
+def search(
+    namespace: Namespace,
+    query: str,
+    resolved: Resolved,
+    *,
+    vector: Sequence[str] = (),
+    dense: Dense | None = None,
+) -> Found:
     """The facts of a namespace that fit a query best.
 
     Args:
@@ -103,9 +122,12 @@ def search(namespace: Namespace, query: str, resolved: Resolved, *, vector: Sequ
         query: the text.
         resolved: the policy.
         vector: ids of eligible facts by similarity; empty where there is no such signal.
+        dense: what an index says of the effective query, instead of `vector`.
     """
     _, effective = namespace.expanded(query)
     corpus = namespace.corpus(resolved.level)
+    if dense is not None and resolved.policy.signals.vector:
+        vector = nearest_facts(dense, namespace, corpus, VECTOR_DEPTH * resolved.top_k)
     scored = rank(corpus, effective, resolved.policy, vector=vector)
     match = match_of(effective, corpus, question_tokens(namespace.tokenizer))
     said = feedback(match, corpus, [each.fact.id for each in scored])

@@ -154,7 +154,8 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     """What a recall found, best first. `texts` and `facts` go together; `receipts` only where asked for.
 
     Of a recall over two namespaces `facts` are the ones whose texts are listed. hints: labels from the knowledge
-    graph, never facts.
+    graph, never facts. degraded: why the vector signal is absent or does not cover all facts (`core.search.dense`);
+    None if it is whole.
     """
 
     texts: tuple[str, ...]
@@ -163,6 +164,7 @@ class Recalled(msgspec.Struct, frozen=True, kw_only=True):
     retrieval: Retrieval | None = None
     feedback: str | None = None
     hints: tuple[str, ...] = ()
+    degraded: str | None = None
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
@@ -179,6 +181,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
     merged: tuple[str, ...]
     per_query: tuple[Answered, ...]
     retrieval: Retrieval | None = None
+    degraded: str | None = None
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):

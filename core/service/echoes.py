@@ -25,6 +25,7 @@ WINDOW_MS: Final = 24 * 3600 * 1000
 SHORTEST: Final = 8  # characters; a shorter text is said again by chance
 _DIGEST: Final = 8  # bytes
 _ENTRY: Final = struct.Struct(f">I{_DIGEST}s")  # minute, digest
+_RENEWED_MS: Final = 3600 * 1000
 _MINUTE_MS: Final = 60_000
 _TRIES: Final = 3
 _LEAD: Final = re.compile(r"^(?:\s|[>*•\-–]|\d{1,3}[.)]|\[\d{1,3}\])+")
@@ -47,6 +48,8 @@ class Echoes:
         for _ in range(_TRIES):
             try:
                 row = self._table.get(space_pk(space_id), echo_sk())
+                if _stands(row, fresh, now):
+                    return
                 self._table.transact([_written(space_id, row, fresh, now)])
             except Refused:
                 continue  # another answer was noted meanwhile
@@ -82,6 +85,12 @@ def _written(space_id: str, row: Row | None, fresh: list[bytes], now: int) -> Pu
     return Put(space_pk(space_id), echo_sk(), note, when)
 
 
+def _stands(row: Row | None, fresh: list[bytes], now: int) -> bool:
+    """Whether all of it was noted within the last hour: then a note more is no news."""
+    since = (now - _RENEWED_MS) // _MINUTE_MS
+    return {digest for at, digest in _entries(row, now) if at >= since}.issuperset(fresh)
+
+
 def _turn(row: Row) -> int:
     turn = row.get("turn")
     return turn if isinstance(turn, int) else 0
@@ -97,10 +106,10 @@ def _entries(row: Row | None, now: int) -> list[tuple[int, bytes]]:
 
 
 def _counts(text: str) -> bool:
-    return len(_plain(text)) >= SHORTEST
+    return len(plain(text)) >= SHORTEST
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text without what quoting, lists and layout add: `'> 1. I  like Tea.'` -> `i like tea`."""
     folded = unicodedata.normalize("NFKC", text).casefold()
     return _SPACE.sub(" ", _LEAD.sub("", folded)).strip(" .\"'“”")
@@ -108,5 +117,5 @@ def _plain(text: str) -> str:
 
 def _digest(space_id: str, scope: str, text: str) -> bytes:
     key = hashlib.blake2b(f"{space_id}\x1f{scope}".encode("utf-8", "surrogatepass"), digest_size=16).digest()
-    plain = _plain(text).encode("utf-8", "surrogatepass")
-    return hashlib.blake2b(plain, digest_size=_DIGEST, key=key).digest()
+    said = plain(text).encode("utf-8", "surrogatepass")
+    return hashlib.blake2b(said, digest_size=_DIGEST, key=key).digest()

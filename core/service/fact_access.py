@@ -155,6 +155,10 @@ class Accesses:
             return False
         return True
 
+    def last_consolidated(self, space_id: str, agent_id: str) -> Instant:
+        """When the namespace was last consolidated; 0 for never. The store's faults pass through."""
+        return _number(self._table.get(space_pk(space_id), fact_upkeep_sk(agent_id)) or {}, "at")
+
     def summarised(self, space_id: str, agent_id: str, consumed: int) -> None:
         """Count one summary and the facts it replaced."""
         added = {"runs": 1, "consumed": consumed}

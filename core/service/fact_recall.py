@@ -8,8 +8,7 @@ a recall that could not be noted is a recall all the same.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
-
+from typing import Final, Protocol
 import msgspec
 
 from core.errors import NoemaError
@@ -17,18 +16,34 @@ from core.facts import graph, labels
 from core.facts.learning import observe
 from core.facts.merging import merge_namespaces, merge_queries
 from core.facts.namespace import Namespace
-from core.facts.recalling import Found, Resolved, Tuning, answer, resolve, search
+from core.facts.recalling import Found, Resolved, Tuning, answer, effective_query, resolve, search
 from core.facts.tokens import TOKENIZERS
 from core.facts.values import MAX_QUERIES, SHARED, Answered, Batch, Recalled, RecallOptions, Receipt
+from core.model.instants import Instant
 from core.ports import Clock
+from core.search.dense import Dense
+from core.service.echoes import Echoes
 from core.service.fact_access import Accesses, Observed
 from core.service.fact_reading import Namespaces
+from core.service.fact_settings import tuning_of
 from core.service.faults import reading
 from core.service.values import Caller
 from core.state.space import SpaceState
+from core.state.view import View
 
-SETTINGS: Final = "facts"
-"""The extension of a space's protected state that holds its `Tuning`."""
+EMBED_MS: Final = (
+    5_000  # how long a recall waits for an embedder; then words and age alone rank, and the answer says so
+)
+
+
+class Meanings(Protocol):
+    """What a recall needs of `core.service.vectors.Vectors`. An embedder's faults are told in what comes back."""
+
+    def nearest(self, view: View, text: str, *, deadline: Instant) -> Dense:
+        """How near the elements lie to a text."""
+
+    def nearest_each(self, view: View, texts: Sequence[str], *, deadline: Instant) -> Sequence[Dense]:
+        """The same for several texts, embedded together."""
 
 
 class FactRecall:
@@ -39,19 +54,30 @@ class FactRecall:
         namespaces: the facts in memory.
         accesses: where recalls are noted.
         learn_prefix: how many characters two words must share for usage to pair them; 0 learns nothing.
+        meanings: an index of vectors; None: words and age alone rank.
+        echoes: notes what was served, so that it is known when it comes back; None: nobody notes.
     """
 
     def __init__(
-        self, clock: Clock, namespaces: Namespaces, accesses: Accesses, *, learn_prefix: int = 0
+        self,
+        clock: Clock,
+        namespaces: Namespaces,
+        accesses: Accesses,
+        *,
+        learn_prefix: int = 0,
+        meanings: Meanings | None = None,
+        echoes: Echoes | None = None,
     ) -> None:
         self._clock = clock
         self._namespaces = namespaces
         self._accesses = accesses
         self._learn_prefix = learn_prefix
+        self._meanings = meanings
+        self._echoes = echoes
 
     def tuning(self, space_id: str) -> Tuning:
         """What the space sets for all its recalls."""
-        return _tuning(self._namespaces.state(space_id))
+        return tuning_of(self._namespaces.state(space_id))
 
     def recall(
         self,
@@ -67,7 +93,7 @@ class FactRecall:
         recalled, found = self._recall(space_id, agent_id, query, resolved)
         if resolved.explain:
             recalled = self._weighed(space_id, agent_id, recalled)
-        self._accesses.note(space_id, agent_id, recalled.facts)
+        self._note(space_id, agent_id, recalled)
         if self._learn_prefix and resolved.level == 0 and options.min_confidence is None:
             self._learn(space_id, agent_id, query, found)
         return recalled
@@ -78,12 +104,47 @@ class FactRecall:
 
     def _recall(self, space_id: str, agent_id: str, query: str, resolved: Resolved) -> tuple[Recalled, Found]:
         """One namespace's answer, all of one moment; nothing is noted."""
+        return self._recall_each(space_id, agent_id, [query], resolved)[0]
+
+    def _recall_each(
+        self, space_id: str, agent_id: str, queries: Sequence[str], resolved: Resolved
+    ) -> list[tuple[Recalled, Found]]:
+        """The answers to several queries, all of one moment."""
         labels.check_agent(agent_id)
-        labels.check_query(query)
+        for query in queries:
+            labels.check_query(query)
+        dense = self._meant(space_id, agent_id, queries, resolved)
         with self._namespaces.current(space_id, agent_id) as (state, namespace):
-            found = search(namespace, query, resolved)
-            recalled = answer(namespace, found, resolved, self._clock.now())
-            return _with_graph(state, namespace, recalled, resolved), found
+            out = []
+            for query, near in zip(queries, dense, strict=True):
+                found = search(namespace, query, resolved, dense=near)
+                recalled = answer(namespace, found, resolved, self._clock.now())
+                told = None if near is None else near.degraded
+                recalled = msgspec.structs.replace(recalled, degraded=told)
+                out.append((_with_graph(state, namespace, recalled, resolved), found))
+        return out
+
+    def _meant(
+        self, space_id: str, agent_id: str, queries: Sequence[str], resolved: Resolved
+    ) -> Sequence[Dense | None]:
+        """What the index says of the queries as the aliases widen them; outside the lock, since it may ask a service.
+
+        An alias that is taught in this very moment counts for words and not yet for meaning.
+        """
+        if self._meanings is None or not resolved.policy.signals.vector:
+            return [None] * len(queries)
+        with self._namespaces.current(space_id, agent_id) as (state, namespace):
+            texts = [effective_query(namespace, query) for query in queries]
+        deadline = self._clock.now() + EMBED_MS
+        if len(texts) == 1:
+            return [self._meanings.nearest(state, texts[0], deadline=deadline)]
+        return self._meanings.nearest_each(state, texts, deadline=deadline)
+
+    def _note(self, space_id: str, agent_id: str, recalled: Recalled) -> None:
+        """That these facts were given: counted, and known if they come back. Best effort."""
+        self._accesses.note(space_id, agent_id, recalled.facts)
+        if self._echoes is not None:
+            self._echoes.served(space_id, recalled.texts, agent_id)
 
     def _weighed(self, space_id: str, agent_id: str, recalled: Recalled) -> Recalled:
         """The receipts with the weights as they stand."""
@@ -120,8 +181,8 @@ class FactRecall:
         if resolved.explain:
             own = self._weighed(space_id, agent_id, own)
             shared = self._weighed(space_id, SHARED, shared)
-        self._accesses.note(space_id, agent_id, own.facts)
-        self._accesses.note(space_id, SHARED, shared.facts)
+        self._note(space_id, agent_id, own)
+        self._note(space_id, SHARED, shared)
         texts = merge_namespaces(own.texts, shared.texts, resolved.top_k)
         facts = {fact.text: fact for each in (shared, own) for fact in each.facts}
         receipts: dict[str, Receipt] = {
@@ -134,6 +195,7 @@ class FactRecall:
             retrieval=resolved.retrieval,
             feedback=own.feedback,
             hints=own.hints,
+            degraded=own.degraded or shared.degraded,
         )
 
     def recall_batch(
@@ -155,20 +217,31 @@ class FactRecall:
                 details={"member": "queries"},
             )
         resolved = self._resolve(space_id, options)  # once: one policy for all of them and the merged view
-        answers = []
+        answers: list[Answered] = []
+        good, degraded = [], None
         for query in asked:
             try:
-                recalled, _ = self._recall(space_id, agent_id, query, resolved)
+                labels.check_query(query)
             except NoemaError as error:
-                if error.code == "NotFoundOrNotVisible":
-                    raise
                 shown = query if isinstance(query, str) else ""
                 answers.append(Answered(query=shown, error=f"{error.code}: {error.message}"))
                 continue
+            good.append(len(answers))
+            answers.append(Answered(query=query))
+        each = self._recall_each(space_id, agent_id, [answers[place].query for place in good], resolved)
+        for place, (recalled, _) in zip(good, each, strict=True):
             self._accesses.note(space_id, agent_id, recalled.facts)
-            answers.append(Answered(query=query, facts=recalled.texts))
+            answers[place] = Answered(query=answers[place].query, facts=recalled.texts)
+            degraded = recalled.degraded or degraded
         merged = merge_queries([each.facts for each in answers])
-        return Batch(merged=tuple(merged), per_query=tuple(answers), retrieval=resolved.retrieval)
+        if self._echoes is not None:
+            self._echoes.served(space_id, merged, agent_id)
+        return Batch(
+            merged=tuple(merged),
+            per_query=tuple(answers),
+            retrieval=resolved.retrieval,
+            degraded=degraded,
+        )
 
     def _observe(self, space_id: str, agent_id: str) -> Observed:
         with reading():
@@ -194,7 +267,3 @@ def _with_graph(state: SpaceState, namespace: Namespace, recalled: Recalled, res
     retired = {fact.text for fact in namespace.facts.values() if not fact.live}
     found = graph.hints(state, recalled.texts[0], {*recalled.texts, *retired})
     return msgspec.structs.replace(recalled, hints=found)
-
-
-def _tuning(state: SpaceState) -> Tuning:
-    return msgspec.convert(state.meta.extensions.get(SETTINGS) or {}, Tuning)

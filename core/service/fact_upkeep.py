@@ -1,7 +1,7 @@
 """Consolidation of a namespace of facts: counts folded, weights faded, weak facts summarised, faded ones pruned.
 
 What lives here: the order of the steps, under the space's maintenance lease. What must never live here: the
-arithmetic of decay (`core.facts.decay`), and any model: a `Summarizer` is handed in, or nothing is summarised.
+arithmetic of decay (`core.facts.decay`), and any model: a `FactModel` is handed in, or nothing is summarised.
 A fact is retired in a commit before it is erased, and that commit looks at it once more: what was pinned in the
 meantime stays.
 """
@@ -9,7 +9,7 @@ meantime stays.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -18,31 +18,26 @@ from core.facts import labels, records, writing
 from core.facts.decay import PRUNED_BELOW
 from core.facts.extract import Summary, summary_of
 from core.facts.learning import SOURCE, Pair, promotable, without
-from core.facts.values import Consolidated, Fact
+from core.facts.values import MAX_TEXT_BYTES, Consolidated, Fact
 from core.facts.vocabulary import alias_text
 from core.model.elements import Concept, Json
 from core.model.instants import Instant
 from core.ports import Clock, Entropy
 from core.service.erasure import Erasures
 from core.service.fact_access import Accesses, Observed
+from core.service.fact_models import FactModel
 from core.service.fact_reading import Namespaces
+from core.service.fact_settings import tuning_of
 from core.service.fact_writing import Writer, as_answer, facts_from
 from core.service.faults import reading
 from core.service.leases import Fenced, Leases
 from core.service.values import Caller, Fence
 from core.transaction.draft import Draft
 
-THRESHOLD: Final = 20  # facts; a namespace of no more is not summarised
+SPARE_MS: Final = 15_000  # of the lease, for what follows a model's answer
 LEASE_MS: Final = 120_000
 MAX_BATCH: Final = 100  # facts shown to a summarizer at once
 MAX_PRUNED: Final = 200  # facts erased by one run; the rest follows with the next
-
-
-class Summarizer(Protocol):
-    """A model that puts one text in place of several facts."""
-
-    def summarise(self, facts: Sequence[Fact]) -> str:
-        """The model's answer: JSON with `summary` and `consumes`. May raise `NoemaError`."""
 
 
 class Consolidation:
@@ -58,7 +53,7 @@ class Consolidation:
         namespaces: Namespaces,
         accesses: Accesses,
         writer: Writer,
-        summarizer: Summarizer | None,
+        model: FactModel | None,
     ) -> None:
         self._clock = clock
         self._entropy = entropy
@@ -67,7 +62,7 @@ class Consolidation:
         self._namespaces = namespaces
         self._accesses = accesses
         self._writer = writer
-        self._summarizer = summarizer
+        self._model = model
 
     def run(self, caller: Caller, space_id: str, agent_id: str, deadline: Instant) -> Consolidated:
         """One consolidation.
@@ -122,21 +117,28 @@ class Consolidation:
 
     def _summarise(self, job: _Job, observed: Observed) -> tuple[Fact | None, int, str | None]:
         """The summary, how many facts it replaced, and why there is none."""
+        state = self._namespaces.state(job.space_id)
         facts = [observed.of(fact) for fact in self._facts(job).values()]
-        loose = [fact for fact in facts if fact.live and fact.kind == "fact" and not fact.pinned]
-        if self._summarizer is None or len(facts) <= THRESHOLD:
+        live = [fact for fact in facts if fact.live and fact.kind == "fact"]
+        loose = [fact for fact in live if not fact.pinned]
+        if self._model is None or len(live) <= tuning_of(state).consolidate_above:
             return None, 0, None
         weakest = sorted(loose, key=lambda fact: (fact.weight, fact.created_at, fact.id))
         batch = weakest[: min(len(weakest) // 2, MAX_BATCH)]
         if not batch:
             return None, 0, None
+        until = min(job.deadline, job.fence.until - SPARE_MS)
         try:
-            answer = self._summarizer.summarise(batch)
+            answer = self._model.summarise(job.space_id, batch, until)
         except NoemaError as error:
             return None, 0, f"{error.code}: {error.message}"
+        if answer is None:
+            return None, 0, None
         found = summary_of(answer, {fact.id for fact in batch})
         if found is None:
             return None, 0, "the model's answer is no summary"
+        if len(found.text.encode()) > MAX_TEXT_BYTES:
+            return None, 0, "the model's summary is longer than a fact may be"
         made, consumed = self._apply(job, found, {fact.id: fact for fact in batch})
         with reading():
             self._accesses.summarised(job.space_id, job.agent_id, consumed)
@@ -144,7 +146,6 @@ class Consolidation:
 
     def _apply(self, job: _Job, summary: Summary, batch: dict[str, Fact]) -> tuple[Fact | None, int]:
         """The summary written and what it consumes retired, in one commit."""
-        labels.check_text(summary.text, "summary")
         chance = self._writer.chance()
 
         def decide(draft: Draft) -> Json:

@@ -8,8 +8,7 @@ noted beside it, in rows that may be lost and can change nothing but a count.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,13 +16,11 @@ import msgspec
 from core.errors import NoemaError
 from core.facts import labels, records, writing
 from core.facts.corpus import Arrays
-from core.facts.extract import facts_of
-from core.facts.imports import Imported
-from core.facts.recalling import Tuning, resolve
+from core.facts.extract import facts_of, is_extracted
+from core.facts.recalling import Tuning, resolve, search
 from core.facts.tokens import TokenizerName
-from core.facts.ulid import ulid
 from core.facts.values import (
-    Checkpoint,
+    SHARED,
     Consolidated,
     Fact,
     FactKind,
@@ -38,26 +35,30 @@ from core.model.instants import Instant
 from core.ports import Clock, Entropy, Table
 from core.protocol.http_types import ForgetInput
 from core.service.commit import Commits
+from core.service.echoes import Echoes, plain
 from core.service.erasure import Erasures
 from core.service.fact_access import Accesses
+from core.service.fact_checkpoints import Appending
+from core.service.fact_models import FactModel
 from core.service.fact_reading import Namespaces
-from core.service.fact_recall import SETTINGS, FactRecall
-from core.service.fact_upkeep import Consolidation, Summarizer
+from core.service.fact_recall import FactRecall, Meanings
+from core.service.fact_rounds import FactRound, FactRounds
+from core.service.fact_schedule import FactSchedule
+from core.service.fact_settings import SETTINGS
+from core.service.fact_upkeep import Consolidation
 from core.service.fact_writing import MAX_TARGETS, Writer, as_answer, check_room, facts_from
-from core.service.faults import reading
 from core.service.forgetting import Forgetting
 from core.service.leases import Leases
 from core.service.spaces import Spaces
 from core.service.values import Caller
 from core.transaction.draft import Draft
 
-__all__ = ["Consolidated", "Facts", "ImportReport", "Revised", "Summarizer"]
+__all__ = ["Consolidated", "Facts", "ImportReport", "Revised"]
 
-_PART_BYTES: Final = 1_500_000  # of texts imported in one commit
-_LATE: Final = 50  # of the checkpoints written last, the latest is looked for: clocks of writers may differ
+_ECHOED: Final = 16  # facts among which the one that a text comes from is looked for
 
 
-class Facts(FactRecall):
+class Facts(FactRecall, Appending):
     """Facts of all spaces. Safe to share between threads.
 
     Every method takes the verified caller and the space; `deadline` (ms) bounds how long a write may try. Common
@@ -68,7 +69,10 @@ class Facts(FactRecall):
     Args:
         table, clock, entropy: the ports.
         spaces, commits, leases, erasures, forgetting: how spaces are read, written and erased from.
-        summarizer: a model for consolidation; None: nothing is ever summarised.
+        model: for consolidation and extraction; None: nothing is ever summarised, and a text is kept whole.
+        meanings: an index of vectors; None: words and age alone rank.
+        echoes: knows what was served lately; None: nobody notes, and nothing is an echo.
+        schedule: when facts are consolidated by themselves; None: only when asked.
         tokenizer: how texts become tokens; `ascii` reproduces GrayMatter's published numbers.
         learn_prefix: how many characters two words must share for usage to pair them; 0 learns nothing.
         arrays: loads numpy, for namespaces of many facts; None: they are ranked without, only slower.
@@ -85,17 +89,30 @@ class Facts(FactRecall):
         leases: Leases,
         erasures: Erasures,
         forgetting: Forgetting,
-        summarizer: Summarizer | None = None,
+        model: FactModel | None = None,
+        meanings: Meanings | None = None,
+        echoes: Echoes | None = None,
+        schedule: FactSchedule | None = None,
         tokenizer: TokenizerName = "unicode",
         learn_prefix: int = 0,
         arrays: Arrays | None = None,
     ) -> None:
         namespaces = Namespaces(spaces, tokenizer, arrays=arrays)
         accesses = Accesses(table, clock, entropy)
-        super().__init__(clock, namespaces, accesses, learn_prefix=learn_prefix)
+        writer = Writer(clock, entropy, commits=commits, namespaces=namespaces)
+        FactRecall.__init__(
+            self,
+            clock,
+            namespaces,
+            accesses,
+            learn_prefix=learn_prefix,
+            meanings=meanings,
+            echoes=echoes,
+        )
+        Appending.__init__(self, namespaces, writer, schedule)
         self._entropy = entropy
         self._forgetting = forgetting
-        self._writer = Writer(clock, entropy, commits=commits, namespaces=namespaces)
+        self._model = model
         self._consolidation = Consolidation(
             clock,
             entropy,
@@ -103,9 +120,18 @@ class Facts(FactRecall):
             erasures=erasures,
             namespaces=namespaces,
             accesses=accesses,
-            writer=self._writer,
-            summarizer=summarizer,
+            writer=writer,
+            model=model,
         )
+        self._rounds = None
+        if schedule is not None:
+            self._rounds = FactRounds(
+                clock,
+                namespaces=namespaces,
+                accesses=accesses,
+                schedule=schedule,
+                consolidation=self._consolidation,
+            )
 
     # --- writing
 
@@ -136,6 +162,61 @@ class Facts(FactRecall):
             caller, space_id, agent_id, [labels.check_text(text)], deadline=deadline, key=key, label=label
         )[0]
 
+    def remember_news(
+        self,
+        caller: Caller,
+        space_id: str,
+        agent_id: str,
+        text: str,
+        *,
+        deadline: Instant,
+        confidence: str | None = None,
+        key: str | None = None,
+    ) -> Fact | None:
+        """As `remember`, but for a text that this memory served lately it writes nothing and answers None.
+
+        An agent that recalls a text and remembers it again would make the memory confirm itself. A text that was
+        forgotten since it was served is news again.
+        """
+        label = "" if confidence is None else labels.check_label(confidence)
+        labels.check_agent(agent_id)
+        texts = [labels.check_text(text)]
+        echoes = self._echoes_among(space_id, agent_id, texts)
+        request = {"do": "add", "news": True, "agent": agent_id, "text": text, "label": label}
+        made = self._add(
+            caller,
+            space_id,
+            agent_id,
+            texts,
+            deadline=deadline,
+            key=key,
+            label=label,
+            but=echoes,
+            request=request,
+        )
+        return made[0] if made else None
+
+    def standing(self, space_id: str, agent_id: str, text: str) -> Fact | None:
+        """The live fact that a text is, but for what quoting and layout add; the agent's own or a shared one."""
+        wanted, resolved = plain(text), resolve(RecallOptions(top_k=_ECHOED), Tuning())
+        for namespace_id in dict.fromkeys((agent_id, SHARED)):
+            with self._namespaces.current(space_id, namespace_id) as (_, namespace):
+                exact = namespace.of_text(text)
+                found = exact or [each.fact for each in search(namespace, text, resolved).scored]
+            for fact in found:
+                if plain(fact.text) == wanted:
+                    return fact
+        return None
+
+    def _echoes_among(self, space_id: str, agent_id: str, texts: Sequence[str]) -> frozenset[str]:
+        """Those of the texts that were served lately and still stand, or came out of conversations."""
+        if self._echoes is None:
+            return frozenset()
+        told = self._echoes.known(space_id, texts)
+        facts = self._echoes.known(space_id, texts, (agent_id, SHARED)) - told
+        still = {text for text in facts if self.standing(space_id, agent_id, text) is not None}
+        return frozenset(told | still)
+
     def remember_extracted(
         self,
         caller: Caller,
@@ -146,13 +227,33 @@ class Facts(FactRecall):
         deadline: Instant,
         key: str | None = None,
     ) -> tuple[Fact, ...]:
-        """Keep up to five facts from a model's answer (a JSON array of sentences), as unverified.
+        """Keep up to five facts from a text, as unverified; what this memory served lately is left out.
 
-        An answer that is no such array is kept whole as one fact.
+        A JSON array of sentences is what a model has extracted already. Of any other text the space's model is
+        asked; without one, or where its answer is no such array, the text is kept whole as one fact.
+
+        Raises:
+            NoemaError: `ServiceUnavailable` if there is a model and it does not answer; nothing is kept then.
         """
+        labels.check_agent(agent_id)
         labels.check_text(answer, "answer")
-        texts = [labels.check_text(text) for text in facts_of(answer)]
-        return self._add(caller, space_id, agent_id, texts, deadline=deadline, key=key, label="unverified")
+        asked = None
+        if self._model is not None and not is_extracted(answer):
+            asked = self._model.extract(space_id, answer, deadline)
+        texts = [labels.check_text(text) for text in facts_of(answer, asked)]
+        echoes = self._echoes_among(space_id, agent_id, texts)
+        request = {"do": "extract", "agent": agent_id, "answer": answer}
+        return self._add(
+            caller,
+            space_id,
+            agent_id,
+            texts,
+            deadline=deadline,
+            key=key,
+            label="unverified",
+            but=echoes,
+            request=request,
+        )
 
     def alias(
         self,
@@ -180,17 +281,23 @@ class Facts(FactRecall):
         key: str | None,
         label: str = "",
         kind: FactKind = "fact",
+        but: Collection[str] = (),
+        request: dict[str, Any] | None = None,
     ) -> tuple[Fact, ...]:
-        """New facts in one commit."""
+        """New facts in one commit, of all texts but some. `request` tells one use of the retry key from another."""
         labels.check_agent(agent_id)
         chance = self._writer.chance()
+        fresh = [text for text in texts if text not in but]
 
         def decide(draft: Draft) -> Json:
-            check_room(draft, len(texts))
-            return as_answer(writing.remember(draft, agent_id, texts, chance, confidence=label, kind=kind))
+            check_room(draft, len(fresh))
+            return as_answer(writing.remember(draft, agent_id, fresh, chance, confidence=label, kind=kind))
 
-        request = {"do": "add", "agent": agent_id, "texts": list(texts), "label": label, "kind": kind}
-        return facts_from(self._writer.commit(caller, space_id, deadline, request, decide, key=key))
+        asked = {"do": "add", "agent": agent_id, "texts": list(texts), "label": label, "kind": kind}
+        made = facts_from(self._writer.commit(caller, space_id, deadline, request or asked, decide, key=key))
+        if made:
+            self._written(space_id)
+        return made
 
     def revise(
         self,
@@ -229,6 +336,7 @@ class Facts(FactRecall):
 
         request = {"do": "revise", "agent": agent_id, "target": target, "text": text, "label": label}
         made, *found = facts_from(self._writer.commit(caller, space_id, deadline, request, decide, key=key))
+        self._written(space_id)
         done = [fact.id for fact in found[:MAX_TARGETS]]
         try:
             for rest in _portions(found[MAX_TARGETS:]):
@@ -423,6 +531,8 @@ class Facts(FactRecall):
         Raises:
             NoemaError: `InvalidInput` for a weight or floor out of range.
         """
+        for name in ("consolidate_from", "consolidate_above"):
+            labels.check_count(getattr(tuning, name), name)
         labels.check_weight(tuning.confidence_weight)
         labels.check_share(tuning.min_relevance, "min_relevance")
         for name in ("vector", "keyword", "recency"):
@@ -430,117 +540,20 @@ class Facts(FactRecall):
         self._writer.set_extension(caller, space_id, deadline, SETTINGS, msgspec.to_builtins(tuning))
         return tuning
 
-    # --- import
-
-    def import_facts(
-        self, caller: Caller, space_id: str, imported: Imported, *, deadline: Instant
-    ) -> ImportReport:
-        """Keep the facts of a file, part by part; those whose id stands already are passed over.
-
-        Replacements come before what they replace. A run that is interrupted is simply run again.
-        """
-        added = linked = 0
-        ordered = sorted(imported.facts, key=lambda fact: (-fact.created_at, fact.id))
-        for part in _parts(ordered):
-
-            def decide(draft: Draft, part: Sequence[Fact] = part) -> Json:
-                check_room(draft, len(part))
-                return len(writing.add_all(draft, part))
-
-            added += int(self._writer.commit(caller, space_id, deadline, {"do": "import"}, decide))
-        for start in range(0, len(imported.links), MAX_TARGETS):
-            some = imported.links[start : start + MAX_TARGETS]
-
-            def relate(draft: Draft, some: Sequence[tuple[str, str]] = some) -> Json:
-                return len([writing.link(draft, source, target) for source, target in some])
-
-            linked += int(self._writer.commit(caller, space_id, deadline, {"do": "import"}, relate))
-        return ImportReport(
-            added=added,
-            present=len(imported.facts) - added,
-            linked=linked,
-            passed_over=imported.passed_over,
-            notes=imported.notes,
-        )
-
     # --- upkeep
 
     def consolidate(self, caller: Caller, space_id: str, agent_id: str, *, deadline: Instant) -> Consolidated:
-        """Decay, summarise (only with a summarizer), prune. At most one runs in a space at a time."""
+        """Decay, summarise (only with a model), prune. At most one runs in a space at a time."""
         labels.check_agent(agent_id)
         return self._consolidation.run(caller, space_id, agent_id, deadline)
 
-    # --- checkpoints
+    def consolidate_due(self, space_id: str, deadline: Instant) -> FactRound:
+        """Consolidate the namespaces of a space that are due, if its clock has run out; for the worker.
 
-    def save_checkpoint(
-        self,
-        caller: Caller,
-        space_id: str,
-        agent_id: str,
-        *,
-        deadline: Instant,
-        state: Mapping[str, Json] | None = None,
-        messages: Sequence[Mapping[str, Json]] = (),
-        metadata: Mapping[str, str] | None = None,
-        key: str | None = None,
-    ) -> Checkpoint:
-        """Save a session's state."""
-        labels.check_agent(agent_id)
-        chance = self._writer.chance()
-        given: dict[str, Any] = {
-            "state": None if state is None else dict(state),
-            "messages": [dict(each) for each in messages],
-            "metadata": dict(metadata or {}),
-        }
-
-        def decide(draft: Draft) -> Json:
-            made = msgspec.convert(
-                {
-                    "id": ulid(draft.now, chance),
-                    "agent_id": agent_id,
-                    "created_at": draft.now,
-                    **given,
-                },
-                Checkpoint,
-            )
-            writing.save(draft, made)
-            return msgspec.to_builtins(made)
-
-        request = {"do": "save_checkpoint", "agent": agent_id, **given}
-        saved = self._writer.commit(caller, space_id, deadline, request, decide, key=key)
-        return msgspec.convert(saved, Checkpoint)
-
-    def latest_checkpoint(self, space_id: str, agent_id: str) -> Checkpoint | None:
-        """The checkpoint saved last; None if there is none."""
-        return next(iter(self.checkpoints(space_id, agent_id)), None)
-
-    def checkpoints(self, space_id: str, agent_id: str, *, limit: int = 50) -> tuple[Checkpoint, ...]:
-        """Checkpoints, the newest first."""
-        labels.check_agent(agent_id)
-        with reading():
-            state = self._namespaces.state(space_id)
-            found = records.find(state, records.SERIES, agent_id)
-            if found is None:
-                return ()
-            written = islice(records.series(state, found.id), max(limit, _LATE))
-            saved = [records.read_checkpoint(each, agent_id) for each in written]
-        saved.sort(key=lambda each: (-each.created_at, each.id))
-        return tuple(saved[:limit])
-
-
-def _parts(facts: Sequence[Fact]) -> Iterator[list[Fact]]:
-    """Facts in parts that one commit can take, by count and by size."""
-    part: list[Fact] = []
-    size = 0
-    for fact in facts:
-        bulk = len(fact.text.encode())
-        if part and (len(part) == MAX_TARGETS or size + bulk > _PART_BYTES):
-            yield part
-            part, size = [], 0
-        part.append(fact)
-        size += bulk
-    if part:
-        yield part
+        Raises:
+            NoemaError: `NotFoundOrNotVisible`, `ServiceUnavailable`, or as `Commits.commit`.
+        """
+        return FactRound(ran=False) if self._rounds is None else self._rounds.run(space_id, deadline)
 
 
 def _portions(facts: Sequence[Fact]) -> Iterator[Sequence[Fact]]:

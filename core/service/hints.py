@@ -12,10 +12,11 @@ import msgspec
 
 from core.ports import Entropy, Queue
 
-Work = Literal["formation", "maintenance", "upkeep"]
+Work = Literal["formation", "maintenance", "upkeep", "facts"]
 FORMATION: Final[Work] = "formation"
 MAINTENANCE: Final[Work] = "maintenance"
 UPKEEP: Final[Work] = "upkeep"
+FACTS: Final[Work] = "facts"
 
 
 class Hint(msgspec.Struct, frozen=True, kw_only=True):

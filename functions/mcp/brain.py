@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
 import msgspec
@@ -18,16 +17,16 @@ from core.protocol import http_types as wire
 from core.protocol.memory_types import MaintenanceInput, UserInput
 from core.protocol.request import KIP_VERSION, decode_json, read_request
 from functions import kip
+from functions.echoing import note
 from functions.intake import start_maintenance, submit
 from functions.mcp import rpc
 from functions.mcp.brain_schemas import DEFINITIONS, PREFIX
 from functions.mcp.paging import BUDGET, Piece, Place, estimate_tokens, read_cursor, take, write_cursor
-from functions.mcp.quoting import quote, without_fences
+from functions.mcp.quoting import quote
 from functions.mcp.rpc import RpcError
 from functions.mcp.toolbox import Answer, Tool, Turn
 
 ABSENT: Final[tuple[str, ...]] = ()  # names of the contract that this deployment does not have
-_KEPT: Final = "[recalled from this memory; left out]"
 _EXCERPT: Final = 160  # characters of a conversation in a list
 
 
@@ -69,17 +68,7 @@ def _pages(kind: type) -> bool:
 
 def _remember(turn: Turn, arguments: dict[str, Any]) -> Answer:
     body = _arguments(arguments, wire.FormationInput)
-    kept, left_out = _without_echoes(turn, body)
-    if not kept.messages:
-        warning = (
-            "every message was recalled from this memory, so there is nothing new in it; nothing was stored"
-        )
-        output = wire.AgentOutput(content="", warnings=(warning,))
-    else:
-        output = submit(turn.services, turn.caller, turn.space, kept, key=turn.key)
-        if left_out:
-            warning = f"{left_out} recalled passages were left out: memory does not confirm itself"
-            output = msgspec.structs.replace(output, warnings=(*output.warnings, warning))
+    output = submit(turn.services, turn.caller, turn.space, body, key=turn.key)
     text = (
         "Nothing was stored."
         if output.conversation is None
@@ -88,44 +77,6 @@ def _remember(turn: Turn, arguments: dict[str, Any]) -> Answer:
     if output.warnings:
         text += "\n" + "\n".join(f"Note: {each}." for each in output.warnings)
     return Answer(text=text, structured=msgspec.to_builtins(output))
-
-
-def _without_echoes(turn: Turn, body: wire.FormationInput) -> tuple[wire.FormationInput, int]:
-    """The conversation without what this memory served: fenced passages, and lines that others than users repeat.
-
-    What a user says is said anew, even in the same words.
-    """
-    lines = [
-        line for m in body.messages if m.role != "user" for part in _parts(m) for line in part.splitlines()
-    ]
-    known = turn.services.echoes.known(turn.space, lines)
-    out, left_out = [], 0
-    for message in body.messages:
-        echoed = known if message.role != "user" else frozenset()
-        parts = [_stripped(part, echoed) for part in _parts(message)]
-        changed = [new for new, old in zip(parts, _parts(message), strict=True) if new != old]
-        if not changed:
-            out.append(message)
-            continue
-        left_out += len(changed)
-        if any(part.replace(_KEPT, "").strip() for part in parts):
-            out.append(msgspec.structs.replace(message, content=list(parts) if len(parts) > 1 else parts[0]))
-    return msgspec.structs.replace(body, messages=out), left_out
-
-
-def _parts(message: wire.Message) -> list[str]:
-    """The texts in a message's content."""
-    content = message.content
-    if isinstance(content, str):
-        return [content]
-    return [part if isinstance(part, str) else str(part.get("text") or "") for part in content]
-
-
-def _stripped(text: str, known: AbstractSet[str]) -> str:
-    plain = without_fences(text, _KEPT)
-    if not known:
-        return plain
-    return "\n".join(_KEPT if line in known else line for line in plain.split("\n"))
 
 
 # --- maintain
@@ -160,7 +111,7 @@ def _recall(turn: Turn, arguments: dict[str, Any]) -> Answer:
     }
     rest = None if page.rest is None else write_cursor("recall_memory", arguments, page.rest)
     told["next_cursor"] = rest
-    _note(turn, (memory.name for memory in found.memories if memory.name))
+    note(turn.services, turn.space, found.answer, found.memories)
     shown = turn.fence("\n".join(quote(p.text) for p in page.pieces), "conversations")
     head = "Recalled:" if found.found else "Nothing was found on that; do not guess."
     if found.uncertainty is not None:
@@ -172,12 +123,6 @@ def _recall(turn: Turn, arguments: dict[str, Any]) -> Answer:
         rest=rest,
         failed=found.failed_reason is not None,
     )
-
-
-def _note(turn: Turn, names: Any) -> None:  # an iterable of texts
-    """Note what was served, as the words alone and with their speaker."""
-    texts = list(names)
-    turn.services.echoes.served(turn.space, [*texts, *(text.partition(": ")[2] for text in texts)])
 
 
 def _cited(number: int, memory: wire.Memory) -> str:

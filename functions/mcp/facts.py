@@ -16,7 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from core.errors import NoemaError
-from core.facts.values import SHARED, Checkpoint, Receipt, Retrieval
+from core.facts.values import Checkpoint, Receipt, Retrieval
 from core.model.instants import format_instant
 from functions.mcp import arguments as args
 from functions.mcp import fact_schemas as shapes
@@ -56,7 +56,6 @@ def _search(turn: Turn, arguments: dict[str, Any]) -> Answer:
         told["feedback"] = feedback
     if found.retrieval is not None:
         told["retrieval"] = _retrieval(found.retrieval)
-    turn.services.echoes.served(turn.space, found.texts, agent)
     lines = _scored(receipts) if explain else [p.text for p in page.pieces]
     text = _prose(turn, lines, page, found.retrieval, found.feedback)
     return Answer(text=text, structured=told, origin="facts", rest=rest)
@@ -82,7 +81,6 @@ def _batch(turn: Turn, arguments: dict[str, Any]) -> Answer:
     }
     if found.retrieval is not None:
         told["retrieval"] = _retrieval(found.retrieval)
-    turn.services.echoes.served(turn.space, found.merged, agent)
     text = _prose(turn, [p.text for p in page.pieces], page, found.retrieval, None)
     places = {piece.text: piece.item + 1 for piece in page.pieces}
     for number, one in enumerate(per_query, 1):
@@ -165,20 +163,15 @@ def _add(turn: Turn, arguments: dict[str, Any]) -> Answer:
     agent, text = args.agent(arguments), args.text(arguments, "text")
     args.no_options(arguments, confident=True)
     label = args.confidence(arguments)
-    if _is_echo(turn, agent, text):
-        return Answer(text=_ECHO, structured={"agent_id": agent, "stored": False})
-    fact = turn.services.facts.remember(
+    fact = turn.services.facts.remember_news(
         turn.caller, turn.space, agent, text, deadline=turn.deadline, confidence=label, key=turn.key
     )
+    if fact is None:
+        return Answer(text=_ECHO, structured={"agent_id": agent, "stored": False})
     told: dict[str, Any] = {"agent_id": agent, "stored": True}
     if label is not None:
         told |= {"fact_id": fact.id, "confidence": label}
     return Answer(text=f"Stored as fact {fact.id}.", structured=told)
-
-
-def _is_echo(turn: Turn, agent: str, text: str) -> bool:
-    """Whether this memory served the text lately, to this agent, to all, or from a conversation."""
-    return bool(turn.services.echoes.known(turn.space, [text], ("", agent, SHARED)))
 
 
 def _alias(turn: Turn, arguments: dict[str, Any]) -> Answer:
@@ -286,11 +279,11 @@ def _reflect(turn: Turn, arguments: dict[str, Any]) -> Answer:
 
 def _reflect_add(turn: Turn, agent: str, arguments: dict[str, Any], told: dict[str, Any]) -> Answer:
     text, label = args.text(arguments, "text"), args.confidence(arguments)
-    if _is_echo(turn, agent, text):
-        return Answer(text=_ECHO, structured={**told, "ok": False})
-    fact = turn.services.facts.remember(
+    fact = turn.services.facts.remember_news(
         turn.caller, turn.space, agent, text, deadline=turn.deadline, confidence=label, key=turn.key
     )
+    if fact is None:
+        return Answer(text=_ECHO, structured={**told, "ok": False})
     if label is not None:
         told = {**told, "fact_id": fact.id, "confidence": label}
     return Answer(text=f"Stored as fact {fact.id}.", structured=told)

@@ -606,14 +606,14 @@ def test_faded_facts_are_erased_and_fresh_ones_stay():
 
 
 class Model:
-    """A summarizer that answers what it is told to, and lets something happen meanwhile."""
+    """A model that answers what it is told to, and lets something happen meanwhile."""
 
     def __init__(self, answer, meanwhile=lambda: None):
         self.answer = answer
         self.meanwhile = meanwhile
         self.shown = []
 
-    def summarise(self, facts):
+    def summarise(self, space_id, facts, until):
         self.shown = list(facts)
         self.meanwhile()
         return self.answer(facts) if callable(self.answer) else self.answer
@@ -626,7 +626,7 @@ def consuming(count, **more):
 
 
 def full(model, **options):
-    world = FactWorld(summarizer=model, **options)
+    world = FactWorld(model=model, **options)
     for n in range(21):
         world.remember(f"note {n}", confidence="verified" if n else "unverified")
     return world
@@ -652,11 +652,14 @@ def test_without_a_model_or_with_few_facts_nothing_is_summarised():
         world.remember(f"note {n}")
     assert world.call("consolidate").problem is None
     model = Model(consuming(3))
-    world = FactWorld(summarizer=model)
-    for n in range(20):
+    world = FactWorld(model=model)
+    for n in range(21):
         world.remember(f"note {n}")
-    assert world.call("consolidate").summary is None
+    world.call("forget", "note 3")
+    assert world.call("consolidate").summary is None  # twenty-one rows, of which twenty are live
     assert model.shown == []
+    world.facts.tune(world.caller, "home", Tuning(consolidate_above=19), deadline=world.deadline)
+    assert world.call("consolidate").summary is not None
 
 
 @pytest.mark.parametrize(
@@ -717,6 +720,7 @@ def test_two_consolidations_at_once_are_one():
     assert world.call("consolidate").ran
     assert seen == [False]
     model.meanwhile = lambda: None
+    world.facts.tune(world.caller, "home", Tuning(consolidate_above=5), deadline=world.deadline)
     results = []
     threads = [
         threading.Thread(target=lambda: results.append(world.call("consolidate").ran)) for _ in range(4)
