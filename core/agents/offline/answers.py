@@ -6,6 +6,7 @@ of the question's telling words (by rarity, names left out) that a turn and its 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -15,14 +16,18 @@ from core.agents.offline.claimed import recall_claims
 from core.agents.offline.cues import LISTED
 from core.agents.offline.lines import Line, day, hidden_ids
 from core.agents.offline.pending import recall_commitments
-from core.agents.offline.questions import Asked, read_asked
+from core.agents.offline.questions import Asked, read_asked, unnamed
 from core.agents.offline.quotation import MAX_TURNS, bears, recall_turns, turn_line
 from core.agents.offline.rules.rule import one_spelling
 from core.agents.vocabulary import FUNCTIONAL, predicate
 from core.model.instants import Instant
+from core.search.fusion import Nearness
 from core.search.text import words
 from core.search.turns import Turns
 from core.state.view import View
+
+Search = Callable[[str], Nearness]
+"""Finds what is near a text in meaning."""
 
 NOTHING: Final = "I have nothing on that."
 # Of a question's telling words, the share below which a turn is no answer. On LoCoMo 0.35 answers 93 % of a space's
@@ -43,12 +48,20 @@ class Answer(msgspec.Struct, frozen=True):
     cited: tuple[Line, ...] = ()
 
 
-def answer(view: View, question: Question, now: Instant) -> Answer:
-    """Answer a question from a state, as of `now` (ms)."""
+def answer(view: View, question: Question, now: Instant, search: Search | None = None) -> Answer:
+    """Answer a question from a state, as of `now` (ms).
+
+    Args:
+        view: the state.
+        question: what is asked.
+        now: the time at which it is asked.
+        search: finds what is near a text in meaning; None without an embedder.
+    """
     asked = read_asked(view, question, now)
+    dense = search(unnamed(asked)) if search is not None else None
     hidden, turns = hidden_ids(view), Turns(view)
     claims = [*recall_claims(view, asked, now), *recall_commitments(view, asked, now)]
-    ranked = recall_turns(view, asked, turns, hidden)[:MAX_TURNS]
+    ranked = recall_turns(view, asked, turns, hidden, dense)[:MAX_TURNS]
     least = ranked[0].score * CLOSE if ranked else 0.0
     said = [
         line

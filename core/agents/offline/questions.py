@@ -248,6 +248,22 @@ def _named(view: View, text: str) -> list[Concept]:
     return list(found.values())
 
 
+def unnamed(asked: Asked) -> str:
+    """A question without the names of persons known here: who is meant is known; what is left is what is asked.
+
+    `"What did Caroline paint?"` -> `"What did paint?"`. A question of nothing but names stays as it is.
+    """
+    names = sorted(
+        {name for person in asked.named for name in (person.name, *person.aliases) if name},
+        key=lambda name: (-len(name), name),
+    )
+    if not names:
+        return asked.text
+    pattern = rf"(?<!\w)(?:{'|'.join(map(re.escape, names))})(?:'s?)?(?!\w)"
+    left = " ".join(re.sub(pattern, " ", asked.text, flags=re.IGNORECASE).split())
+    return left if words(left) else asked.text
+
+
 def name_terms(person: Concept) -> frozenset[str]:
     """The terms of what a person is called; "Ada's sister" is how Anna is known, but no name of hers."""
     names = (

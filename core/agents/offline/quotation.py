@@ -19,8 +19,10 @@ from core.agents.offline.lines import Line, name_of
 from core.agents.offline.questions import DAY, Asked, name_terms
 from core.model.elements import Evidence
 from core.model.instants import to_datetime
+from core.search.fusion import Nearness, Ranked, rank
+from core.search.terms import Wanted
 from core.search.text import words
-from core.search.turns import Ranked, Turns, Wanted, rank, session_of
+from core.search.turns import Turns, session_of
 from core.state.indexes import referrers_key
 from core.state.view import View
 
@@ -31,11 +33,21 @@ _YOU: Final = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 _PASSAGE: Final = 320  # characters
 
 
-def recall_turns(view: View, asked: Asked, turns: Turns, hidden: frozenset[str]) -> list[Ranked]:
-    """The turns that bear on the question, best first."""
+def recall_turns(
+    view: View, asked: Asked, turns: Turns, hidden: frozenset[str], dense: Nearness | None = None
+) -> list[Ranked]:
+    """The turns that bear on the question, best first.
+
+    Args:
+        view: the state.
+        asked: the question.
+        turns: the order of things said.
+        hidden: elements that recall does not see.
+        dense: how near turns are in meaning to `questions.unnamed(asked)`; None without an embedder.
+    """
     spoken = view.find(referrers_key(asked.named[0].id)) if len(asked.named) == 1 else ()
     wanted = Wanted(asked.terms, ALIKE, _dated(view, asked), spoken, asked.light)
-    return rank(turns, view, wanted, hidden.__contains__)
+    return rank(turns, view, wanted, hidden.__contains__, dense)
 
 
 def _dated(view: View, asked: Asked) -> dict[str, frozenset[str]]:

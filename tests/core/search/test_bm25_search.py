@@ -3,7 +3,7 @@
 import math
 
 from core.search.bm25 import K1, B, basis_of, inverse_frequency, score, weight
-from tests.core.search.test_turns import Index, build
+from tests.core.search.test_fusion import Index, build
 
 
 def search(index: Index, terms: list[str], hidden: str = "") -> list[tuple[str, float]]:

@@ -4,7 +4,7 @@ from core.model.elements import Activity, Concept, Evidence, Origin, Payload, Pr
 from core.model.literals import make_literal
 from core.search.bm25 import basis_of, inverse_frequency, score, weight
 from core.search.text import first_match, searchable, texts_of
-from tests.core.search.test_turns import Index, build
+from tests.core.search.test_fusion import Index, build
 
 SYSTEM = System(1, 0, 0, "tx", "tx", Origin("t", "t"))
 
