@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from core.errors import NoemaError
+from core.migration.legacy import MigrationInput
+from core.migration.report import Report
 from core.protocol.http_types import (
     AddSpaceTokenInput,
     CreateSpaceInput,
@@ -17,7 +19,7 @@ from core.protocol.http_types import (
     UpdateSpaceInput,
 )
 from core.service.erasure import ErasureReceipt
-from functions import facts
+from functions import facts, operators
 from functions.bootstrap import Services, services
 from functions.routing import Call, Route, Routes, respond
 
@@ -35,6 +37,7 @@ def _delete_space(found: Services, call: Call) -> ErasureReceipt:
 
 ROUTES: Final[Routes] = {
     **facts.MANAGES,
+    **operators.ROUTES,
     "create_space": Route(
         admit="admin",
         summary="Make a space.",
@@ -69,6 +72,13 @@ ROUTES: Final[Routes] = {
         call=lambda found, call: found.admin.update_space(call.caller, call.space, call.body, call.deadline),
         body=UpdateSpaceInput,
         response=bool,
+    ),
+    "migrate": Route(
+        admit="manage",
+        summary="Take over a page of a KIP 1.x graph, or say what that would come to.",
+        call=lambda found, call: found.migration.migrate(call.caller, call.space, call.body, call.deadline),
+        body=MigrationInput,
+        response=Report,
     ),
     "list_space_tokens": Route(
         admit="manage",

@@ -12,7 +12,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from core.errors import NoemaError
 from core.migration.legacy import MigrationInput
 from core.model.elements import Json, ValidTime
 from core.model.instants import Instant, parse_instant
@@ -130,7 +129,7 @@ class _Reading:
             return None
         try:
             found = parse_instant(value) if isinstance(value, str) else None
-        except NoemaError:
+        except ValueError:
             found = None
         if found is None:
             self.doubts["legacy_timestamp_semantics_unknown"] = None

@@ -73,11 +73,15 @@ class Tally:
             for code, records in sorted(self._doubts.items())
         ]
 
-    def governance_changes(self) -> list[str]:
-        """What was protected, in words."""
+    def governance_changes(self, importer: str | None) -> list[str]:
+        """What was protected, and what only the owner can decide, in words."""
         told = [f"{count} elements are classified {level}" for level, count in sorted(self.levels.items())]
         if told:
             told.append("check that the space's policies say who may see these classifications")
+        if importer is not None and self.mapping["assertions"]:
+            told.append(
+                f"what nobody can be shown to have said is asserted by {importer}: trust it as far as you do"
+            )
         return told
 
     def counts(self) -> dict[str, Json]:

@@ -60,6 +60,7 @@ class _Page:
         self.symbols = Symbols(draft.meta, body.source)
         self.tally = Tally()
         self.outputs: list[str] = []
+        self.importer_id: str | None = None  # the Concept that stands for the old graph, once it is needed
 
     def write(self) -> Report:
         body, draft = self.body, self.draft
@@ -88,7 +89,7 @@ class _Page:
             mapping=self.tally.mapping,
             already_there=self.tally.already_there,
             warnings=self.tally.warnings(),
-            governance_changes=self.tally.governance_changes(),
+            governance_changes=self.tally.governance_changes(self.importer_id),
             unresolved=[label[:200] for label in self.tally.unresolved[:100]],
             schema_package=package,
             activity=None if body.dry_run else activity,
@@ -198,7 +199,7 @@ class _Page:
             proposition=proposition.id,
             asserted_by=actor,
             stance="uncertain" if mapped.superseded else "support",
-            mode="imported",
+            mode="stated" if actor != self.importer_id else "imported",
             asserted_at=self.draft.now,
             confidence=mapped.confidence,
             valid_time=mapped.valid_time,
@@ -228,8 +229,9 @@ class _Page:
             name=f"KIP 1.x graph {self.body.source}",
             client_key=key,
         )
-        if importer.id not in self.outputs and self.draft.before(importer.id) is None:
+        if self.importer_id is None and self.draft.before(importer.id) is None:
             self.outputs.append(importer.id)
+        self.importer_id = importer.id
         return importer.id, mapped
 
     def evidence(self, mapped: Mapped) -> tuple[str | None, Mapped]:

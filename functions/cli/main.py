@@ -24,6 +24,7 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "remember": ("functions.cli.memory", "remember", "Send a text or a conversation to be remembered."),
     "recall": ("functions.cli.memory", "recall", "Ask a space a question."),
     "import": ("functions.cli.importing", "import_file", "Import a conversation file; can be resumed."),
+    "migrate": ("functions.cli.migrate", "migrate", "Take over a graph of KIP 1.x."),
     "facts": ("functions.cli.facts", "facts", "Export the facts that agents keep, or import them."),
     "keygen": ("functions.cli.keys", "keygen", "Make a signing key."),
     "token": ("functions.cli.keys", "token", "Mint an access token (a CWT)."),

@@ -50,6 +50,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.engine": ENGINE | {"core.transaction"},
     "core.models": VALUES,
     "core.agents": ENGINE | {"core.transaction", "core.engine", "core.models"},
+    "core.migration": WRITING,
     "core.facts": WRITING | {"core.models"},
     "core.service": ENGINE
     | {
@@ -87,10 +88,10 @@ THIRD_PARTY: dict[str, set[str]] = {
         "httpx",
         "waitress",
     },
-    "infra": {"msgspec", "boto3", "botocore", "numpy", "aws_lambda_powertools", "cryptography"},
+    "infra": {"msgspec", "boto3", "botocore", "numpy", "aws_lambda_powertools", "cryptography", "httpx"},
 }
 # The stores share the names of keys and the meaning of a condition, and nothing else of core's behaviour.
-INFRA_MAY_USE_OF_CORE = VALUES | {"core.ports", "core.storage.layout", "core.storage.rows"}
+INFRA_MAY_USE_OF_CORE = VALUES | {"core.models", "core.ports", "core.storage.layout", "core.storage.rows"}
 # The modules that may name both core and infra.
 COMPOSITION = {"functions.bootstrap"}
 
