@@ -11,11 +11,13 @@ from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final, Literal
+from urllib.parse import quote
 
 import click
 import httpx
 import msgspec
 
+from functions.cli.client import Client
 from functions.cli.init import config_path, read
 from functions.cli.terminal import Failure, json_option, now_s, service_options
 from functions.cli.wiring import AGENTS, Agent, ByHand, Scope, has_block
@@ -26,6 +28,7 @@ Verdict = Literal["ok", "warn", "fail"]
 _PACKAGES: Final = (
     "msgspec", "snowballstemmer", "cbor2", "cwt", "boto3", "aws-lambda-powertools", "numpy", "click", "httpx", "waitress",
 )  # fmt: skip
+_LATE_MS: Final = 3600 * 1000  # work that is due longer than this is done by nobody
 _MAX_SKEW_S: Final = 60  # what a token's times are allowed to be off by
 
 
@@ -39,12 +42,18 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 @click.command()
+@click.option("-s", "--space", help="Check this space too: its upkeep, and every commit of its log.")
 @service_options
 @json_option
-def doctor(url: str, token: str | None) -> tuple[str, object]:
-    """Check environment, settings, store, keys, model, the service and the clock. Changes nothing."""
+def doctor(space: str | None, url: str, token: str | None) -> tuple[str, object]:
+    """Check environment, settings, store, keys, model, the service and the clock. Changes nothing.
+
+    With --space also one space of the service, for which a manager's token is needed where there are keys.
+    """
     findings = [finding for check in _CHECKS for finding in check()]
     findings += list(_service(url, token))
+    if space is not None:
+        findings += list(_space(space, url, token))
     marks = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
     lines = []
     for each in findings:
@@ -201,6 +210,48 @@ def _service(url: str, token: str | None) -> Iterator[Finding]:
     if not (token or is_loopback(httpx.URL(url).host)):
         yield Finding("token", "warn", "no token is given", "Set NOEMA_TOKEN (see `noema token --help`).")
     yield _clock(response.headers.get("date"))
+
+
+def _space(space: str, url: str, token: str | None) -> Iterator[Finding]:
+    """A space's upkeep, its log, and whether anybody keeps facts in it."""
+    try:
+        with Client(url, token) as client:
+            seen = client.result("GET", f"/admin/{quote(space, safe='')}/upkeep", query={"verify": "true"})
+    except Failure as failure:
+        yield Finding("space", "fail", f"{space}: {failure.message}", failure.hint)
+        return
+    chain = seen["chain"]
+    if not chain["intact"]:
+        yield Finding(
+            "log",
+            "fail",
+            f"{space}: commit {chain['broken']} is not what the chain says",
+            "Stop writing and restore the store from a copy.",
+        )
+    else:
+        redacted = f", {chain['redacted']} of them redacted" if chain["redacted"] else ""
+        yield Finding("log", "ok", f"{space}: versions {chain['first']} to {chain['last']} fit{redacted}")
+    waiting = (
+        f"{space}: {seen['log_commits']} commits, {seen['log_bytes']:,} bytes above version {seen['base']}"
+    )
+    late = seen["due"] and now_s() * 1000 - seen["at"] > _LATE_MS
+    do = "Is the worker running, and the schedule that rings the tick?" if late else None
+    yield Finding("upkeep", "warn" if late else "ok", waiting, do)
+    if seen["erasure_owed"]:
+        yield Finding(
+            "erasure",
+            "warn",
+            f"{space}: bytes of a purge are still to go",
+            "The worker's next round removes them.",
+        )
+    due = seen.get("facts_due_at")
+    if due is not None and now_s() * 1000 - due > _LATE_MS:
+        yield Finding(
+            "facts",
+            "warn",
+            f"{space}: facts should have been consolidated by now",
+            "Is the schedule that rings the tick running?",
+        )
 
 
 def _clock(date: str | None) -> Finding:

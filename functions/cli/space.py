@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from functions.cli.client import Client
-from functions.cli.terminal import json_option, service_options
+from functions.cli.terminal import Failure, json_option, service_options
 
 
 @click.group()
@@ -41,6 +41,32 @@ def info(space_id: str, url: str, token: str | None) -> tuple[str, object]:
     with Client(url, token) as client:
         found: dict[str, Any] = client.result("GET", f"/v1/{space_id}/info")
     return "\n".join(f"{name:<26}{_shown(name, value)}" for name, value in found.items()), found
+
+
+@space.command("trim-history")
+@click.argument("space_id")
+@click.option("--keep-days", type=click.IntRange(1, 36_500), required=True, help="How much history stays.")
+@click.option("--yes", is_flag=True, help="Do it; without this the command only says what it would do.")
+@service_options
+@json_option
+def trim_history(
+    space_id: str, keep_days: int, url: str, token: str | None, *, yes: bool
+) -> tuple[str, object]:
+    """Give up the history of SPACE_ID that is older than --keep-days, for good. The present never changes.
+
+    What is below the new floor can no longer be read with AS OF. Needs a manager's token where there are keys.
+    """
+    with Client(url, token) as client:
+        if not yes:
+            raise Failure(
+                f"history of {space_id} older than {keep_days} days would be given up for good",
+                "Say --yes to do it.",
+            )
+        done: dict[str, Any] = client.result(
+            "POST", f"/admin/{space_id}/trim_history", {"keep_days": keep_days}
+        )
+    gone = f"{done['deltas']} commits and {done['manifests']} snapshots"
+    return f"History of {space_id} begins at version {done['floor']}; {gone} went.", done
 
 
 def _shown(name: str, value: Any) -> str:  # any JSON value

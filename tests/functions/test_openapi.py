@@ -85,6 +85,11 @@ ASKED: list[tuple[str, str, Any]] = [
     ("memory_status", "/v1/demo/memory_status", None),
     ("pin", "/v1/demo/memory/pin", None),
     (
+        "migrate",
+        "/v1/demo/management/migrate",
+        {"source": "old", "concepts": [{"type": "City", "name": "Rome"}]},
+    ),
+    (
         "add_space_token",
         "/v1/demo/management/add_space_token",
         {"scope": "read", "name": "a", "labels": ["x"]},
@@ -95,6 +100,8 @@ ASKED: list[tuple[str, str, Any]] = [
     ("restart_formation", "/v1/demo/management/restart_formation", {"conversation": 1}),
     ("update_space_tier", "/admin/demo/update_space_tier", {"user": "alice", "space_id": "demo", "tier": 2}),
     ("create_space", "/admin/create_space", {"user": "bob", "space_id": "two", "tier": 1}),
+    ("space_upkeep", "/admin/demo/upkeep", None),
+    ("trim_history", "/admin/demo/trim_history", {"keep_days": 30}),
     ("delete_space", "/admin/demo/delete_space", {"space_id": "demo"}),
 ]
 

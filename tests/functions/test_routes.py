@@ -63,6 +63,8 @@ ADMIN_CASES: dict[str, Case] = {
     "update_space_tier": Case(
         "/admin/demo/update_space_tier", WRITE, {"user": "alice", "space_id": "demo", "tier": 2}
     ),
+    "space_upkeep": Case("/admin/demo/upkeep", WRITE),
+    "trim_history": Case("/admin/demo/trim_history", WRITE, {"keep_days": 30}),
     "delete_space": Case("/admin/demo/delete_space", WRITE, {"space_id": "demo"}),
 }
 OPEN = ("service_info", "skill", "openapi", "favicon")
