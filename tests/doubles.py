@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from core.model.elements import Json
 from core.model.instants import Instant
 from core.models.chat import Capabilities, ChatModel, ChatReply, ChatRequest, ModelFault, ToolCall, Usage
-from core.ports import Objects, Range, Row, Table, Unavailable, Write
+from core.ports import EmbedderFault, EmbedKind, Objects, Range, Row, Table, Unavailable, Write
+from core.search.text import words
 
 EPOCH: Instant = 1_780_000_000_000  # 2026-05-28
 
@@ -239,3 +240,42 @@ class FixedModels:
     def of(self, space_id: str, role: str) -> ChatModel | None:
         """The model."""
         return self.model
+
+
+class HashEmbedder:
+    """An embedder whose vectors are sums of the directions of a text's words, drawn from their digests.
+
+    So texts that share words are near, and every run gives the same. Words in `alike` count as the word they stand for.
+    """
+
+    def __init__(
+        self,
+        model: str = "hash:1",
+        *,
+        dimension: int = 64,
+        local: bool = True,
+        alike: Mapping[str, str] | None = None,
+    ) -> None:
+        self.model = model
+        self.dimension = dimension
+        self.local = local
+        self.alike = dict(alike or {})
+        self.fault: EmbedderFault | None = None  # raised instead of an answer
+        self.spoil: Callable[[list[list[float]]], object] | None = None  # what becomes of an answer
+        self.asked: list[list[str]] = []
+
+    def embed(self, texts: Sequence[str], kind: EmbedKind, deadline: Instant) -> Sequence[Sequence[float]]:
+        """One vector for each text."""
+        del kind, deadline
+        self.asked.append(list(texts))
+        if self.fault is not None:
+            raise self.fault
+        found = [self._vector(text) for text in texts]
+        return found if self.spoil is None else self.spoil(found)  # type: ignore[return-value]
+
+    def _vector(self, text: str) -> list[float]:
+        out = [0.0] * self.dimension
+        for word in words(text):
+            digest = hashlib.shake_128(self.alike.get(word, word).encode()).digest(self.dimension)
+            out = [one + (byte - 127.5) for one, byte in zip(out, digest, strict=True)]
+        return out

@@ -9,6 +9,7 @@ numpy is handed in, never imported: without it there is no dense search, and eve
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final, Literal
 
@@ -83,7 +84,7 @@ class Dense:
                 row = part.row_of(element_id)
                 if row is not None:
                     score = float(part.scores[row])
-                    if score == score:  # not NaN
+                    if not math.isnan(score):
                         out[element_id] = score
                         break
         return out

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 
 from core.errors import NoemaError
+from core.model.instants import Instant
 from core.ports import Entropy, Put, Queue, Table
 from core.service.bodies import collect_bodies
 from core.service.erasure import Erasures
@@ -20,9 +21,11 @@ from core.service.hints import UPKEEP, send_hint
 from core.service.owed import OWED, settle
 from core.service.spaces import Spaces
 from core.service.upkeep import Upkeep, due
+from core.service.vector_upkeep import Indexed, VectorUpkeep
 from core.storage.layout import DUE_PK, ROUND_SK
 
 ROUND: Final = 100  # spaces that one tick looks at: one small read each
+EMBED_MS: Final = 60_000  # of one turn, where nobody says how long
 _FOLDS: Final = 8  # compactions in one go; a longer log waits for the next hint
 
 
@@ -31,6 +34,7 @@ class Tended(msgspec.Struct, frozen=True):
 
     erased: bool = False
     compactions: int = 0
+    indexed: Indexed = Indexed()
 
 
 class Caretaking:
@@ -45,6 +49,7 @@ class Caretaking:
         spaces: Spaces,
         upkeep: Upkeep,
         erasures: Erasures,
+        vectors: VectorUpkeep | None = None,
     ) -> None:
         self._table = table
         self._queue = queue
@@ -52,9 +57,14 @@ class Caretaking:
         self._spaces = spaces
         self._upkeep = upkeep
         self._erasures = erasures
+        self._vectors = vectors
 
-    def tend(self, space_id: str) -> Tended:
-        """Finish erasures that were left or are owed, fold the log if it is due, then remove what is no longer needed.
+    def tend(self, space_id: str, deadline: Instant | None = None) -> Tended:
+        """Finish erasures that were left or are owed, fold the log if it is due, embed, and clear what is not needed.
+
+        Args:
+            space_id: the space.
+            deadline: until when texts may be embedded (ms); by default a minute.
 
         Raises:
             NoemaError: the store failed, or the space is gone; a later run starts over.
@@ -67,11 +77,15 @@ class Caretaking:
             if self._upkeep.compact(space_id, owner) is None:
                 break
             compactions += 1
+        indexed = Indexed()
+        if self._vectors is not None:
+            until = self._spaces.clock.now() + EMBED_MS if deadline is None else deadline
+            indexed = self._vectors.index(space_id, deadline=until)
         if compactions:
             self._upkeep.thin_manifests(space_id)
             self._upkeep.collect_garbage(space_id)
             collect_bodies(self._spaces, space_id)
-        return Tended(erased=erased, compactions=compactions)
+        return Tended(erased=erased, compactions=compactions, indexed=indexed)
 
     def round(self, limit: int = ROUND) -> list[str]:
         """Look at the next spaces of the directory and hint for those that want upkeep; returns these.
@@ -95,4 +109,6 @@ class Caretaking:
         except NoemaError:
             return False  # listed, and gone since
         owes = head.state == "active" and bool(head.number(OWED))
-        return owes or head.state == "purging" or due(head, self._spaces.clock.now())
+        if owes or head.state == "purging" or due(head, self._spaces.clock.now()):
+            return True
+        return self._vectors is not None and self._vectors.lags(space_id, head)

@@ -6,6 +6,7 @@ who may erase what, or what a KIP PURGE means; that is decided before.
     begin     HEAD: pgen + 1, every epoch + 1, state = purging; P#<pgen>: the job       one transaction
     log       every commit that mentions the elements is rewritten, digest and chain kept
     manifests every segment that mentions them is rewritten, in every retained manifest
+    vectors   those of rewritten segments, of what refers to the elements, and of the newest commits
     derived   idempotency outcomes of those commits, conversations if asked
     objects   what nothing refers to any more is deleted at once: everything in flight is fenced by now
     scan      every row and object of the space is searched for the bytes
@@ -238,6 +239,7 @@ class Erasures:
             return self._run_space(job, steps)
         steps.redact_log()
         steps.rewrite_manifests()
+        steps.remove_vectors()
         steps.redact_outcomes()
         steps.remove_conversations()
         steps.remove_garbage()

@@ -31,8 +31,10 @@ from core.storage.layout import (
     purge_sk,
     rows_of,
     segment_key,
+    segment_prefix,
     space_pk,
     space_prefix,
+    vector_segment,
 )
 from core.storage.log import INLINE_BYTES, entry_of
 from core.storage.log import row_of as log_row
@@ -200,6 +202,44 @@ class ErasureSteps:
         return parts
 
     # --- what was derived
+
+    def remove_vectors(self) -> None:
+        """Remove every vector that may be of a text of the elements, or of one that has a name of theirs in it.
+
+        The rows of the newest commits go whole. Beside segments that were rewritten lies nothing; beside those that
+        were kept, the vectors go where an element refers to an erased one. All of them are built again.
+        """
+        rows = [sk for sk, _ in self._rows(*rows_of("V"))]
+        for start in range(0, len(rows), BATCH - 1):
+            part = rows[start : start + BATCH - 1]
+            self._write({"rows": len(part)}, *(Delete(self._job.pk, sk) for sk in part))
+        beside: dict[str, list[str]] = {}
+        for key, _, _ in self._objects.list(segment_prefix(self._job.space_id)):
+            segment = vector_segment(key)
+            if segment is not None:
+                beside.setdefault(segment, []).append(key)
+        if not beside:
+            return
+        head = self._spaces.read_head(self._job.space_id)
+        for _, row in self._upkeep.manifests(self._job.space_id, head):
+            body = self._objects.get(str(row["key"]))
+            for ref in () if body is None else decode_manifest(body).segments:
+                if ref.key in beside and not self._refers(Segment(ref, self._pieces)):
+                    del beside[ref.key]
+        gone = [key for keys in beside.values() for key in keys]
+        self._write({"objects": len(gone)})
+        self._objects.delete(gone)
+
+    def _refers(self, segment: Segment) -> bool:
+        """Whether a segment has a record in which an erased element is named."""
+        erased = self._job.order.erased
+        names = [found.encode() for found in (*erased.removed, *erased.stubs)]
+        return any(
+            name in bytes(record)
+            for records in segment.record_blocks()
+            for record in records
+            for name in names
+        )
 
     def redact_outcomes(self) -> None:
         """Empty the retained outcomes of rewritten commits and of requests that mention what is erased.

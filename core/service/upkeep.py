@@ -50,6 +50,7 @@ from core.storage.layout import (
     segment_key,
     space_pk,
     space_prefix,
+    vector_segment,
 )
 from core.storage.log import LogRow, digest_of, next_chain
 from core.storage.manifest import Manifest, decode_manifest, encode_manifest
@@ -365,7 +366,8 @@ class Upkeep:
             if head.state == "purging" and still_mine is None:
                 return Collected(len(listed), ())
             roots = self.roots(space_id, head, old)
-            gone = [key for key in old if key not in roots]
+            # the vectors of a segment stay as long as it does: they lie beside it and nothing else names them
+            gone = [key for key in old if (vector_segment(key) or key) not in roots]
             if still_mine is not None:
                 still_mine()
             for start in range(0, len(gone), BATCH):

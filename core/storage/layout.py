@@ -191,6 +191,11 @@ def maintenance_sk() -> str:
     return "U#maintenance"
 
 
+def reading_sk(instance: str) -> str:
+    """The row that counts recalls and probes of one life of a space."""
+    return f"U#reading#{instance}"
+
+
 def corrections_sk(actor: str) -> str:
     """The row that counts how often an actor's claims were superseded; the key holds a digest, and so no id."""
     return f"U#actor#{_digest(actor)}"
@@ -215,6 +220,22 @@ def clock_of(sk: str) -> tuple[int, str]:
 def due_sk(work: str, space_id: str) -> str:
     """The row in `DUE` that says a space has work of a kind (formation, maintenance) waiting."""
     return f"{work}#{space_id}"
+
+
+def recall_due_sk(space_id: str, number: int) -> str:
+    """The row in `DUE` that says a question of a space waits to be answered."""
+    return f"recall#{space_id}#{number:0{NUMBER_WIDTH}d}"
+
+
+def recall_due_rows(space_id: str) -> tuple[str, str]:
+    """The first and last possible key of the questions of a space that wait."""
+    return f"recall#{space_id}#", f"recall#{space_id}#{_LAST}"
+
+
+def recall_due_of(sk: str) -> tuple[str, int]:
+    """The space and the number of the question in such a key."""
+    _, space_id, number = sk.split("#")
+    return space_id, int(number)
 
 
 def due_rows(work: str) -> tuple[str, str]:
