@@ -116,6 +116,11 @@ class FactSchedule:
                 first = following(page[-1][0])
         return found
 
+    def due(self, space_id: str) -> Instant | None:
+        """When a space's facts are looked at next; None if it never had any."""
+        with reading():
+            return _number(self._read(space_id), "due") or None
+
     def claim(self, space_id: str) -> Claim | None:
         """Take a space's clock that has run out; None if it has not, or another run was first."""
         now = self._clock.now()
