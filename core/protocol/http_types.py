@@ -249,7 +249,10 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RecallOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An answer with its receipts. `uncertainty` runs from 0 (sure) to 1 (guessing)."""
+    """An answer with its receipts. `uncertainty` runs from 0 (sure) to 1 (guessing).
+
+    degraded: why nearness in meaning did not rank, or not everything (`embedder_unavailable`, `lagging`...).
+    """
 
     answer: str
     found: bool
@@ -259,6 +262,7 @@ class RecallOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     conversation: int | None = None
     model: str | None = None
     failed_reason: str | None = None
+    degraded: str | None = None
 
 
 class ProbeOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -29,9 +29,11 @@ from core.search.text import words
 from core.service.conversations import CITES, Conversations
 from core.service.spaces import Spaces
 from core.service.values import Caller
+from core.service.vectors import Vectors
 from core.state.indexes import type_key
 
 MAX_PROBE: Final = 100
+EMBEDDING_MS: Final = 2000  # for embedding a question; after that words alone rank, and the answer says so
 _KEPT_QUERY: Final = (
     4000  # characters of a question on record, so that the record is one row and expires whole
 )
@@ -40,10 +42,17 @@ _KEPT_QUERY: Final = (
 class Recall:
     """Answers questions. Safe to share between threads."""
 
-    def __init__(self, clock: Clock, spaces: Spaces, conversations: Conversations) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        spaces: Spaces,
+        conversations: Conversations,
+        vectors: Vectors | None = None,
+    ) -> None:
         self._clock = clock
         self._spaces = spaces
         self._conversations = conversations
+        self._vectors = vectors
 
     def recall(self, caller: Caller, space_id: str, body: wire.RecallInput) -> wire.AgentOutput:
         """Answer a question in prose.
@@ -55,7 +64,8 @@ class Recall:
         question = read_question(body)
         found = self._answer(space_id, question)
         number = self._note(caller, space_id, question, found)
-        return wire.AgentOutput(content=found.text, conversation=number, model=MODEL)
+        warnings = () if found.degraded is None else (f"dense: {found.degraded}",)
+        return wire.AgentOutput(content=found.text, conversation=number, model=MODEL, warnings=warnings)
 
     def recall_structured(self, caller: Caller, space_id: str, body: wire.RecallInput) -> wire.RecallOutput:
         """Answer a question with its citations.
@@ -74,6 +84,7 @@ class Recall:
             conversation=number,
             usage=wire.Usage(),
             model=MODEL,
+            degraded=found.degraded,
         )
 
     def probe(self, space_id: str, body: wire.ProbeInput) -> wire.ProbeOutput:
@@ -104,8 +115,13 @@ class Recall:
         )
 
     def _answer(self, space_id: str, question: Question) -> Answer:
-        state = self._spaces.load(space_id)
-        return answer(state, question, self._clock.now())
+        state, now = self._spaces.load(space_id), self._clock.now()
+        vectors = self._vectors
+        if vectors is None or vectors.model is None:
+            return answer(state, question, now)
+        return answer(
+            state, question, now, lambda text: vectors.nearest(state, text, deadline=now + EMBEDDING_MS)
+        )
 
     def _note(self, caller: Caller, space_id: str, question: Question, found: Answer) -> int | None:
         """Keep the question and its answer as a conversation of the collection `recall`.

@@ -21,12 +21,12 @@ from core.agents.offline.quotation import MAX_TURNS, bears, recall_turns, turn_l
 from core.agents.offline.rules.rule import one_spelling
 from core.agents.vocabulary import FUNCTIONAL, predicate
 from core.model.instants import Instant
-from core.search.fusion import Nearness
+from core.search.dense import Degraded, Dense
 from core.search.text import words
 from core.search.turns import Turns
 from core.state.view import View
 
-Search = Callable[[str], Nearness]
+Search = Callable[[str], Dense]
 """Finds what is near a text in meaning."""
 
 NOTHING: Final = "I have nothing on that."
@@ -40,12 +40,17 @@ QUOTED_BESIDE: Final = 2  # turns in the text where claims answer already
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What recall answers. `cited` are the receipts in the order of their numbers in the text."""
+    """What recall answers. `cited` are the receipts in the order of their numbers in the text.
+
+    degraded: why nearness in meaning did not rank, or not everything (`core.search.dense`); None if nothing was
+    wanting, or where the deployment has no embedder.
+    """
 
     text: str
     found: bool
     uncertainty: float
     cited: tuple[Line, ...] = ()
+    degraded: Degraded | None = None
 
 
 def answer(view: View, question: Question, now: Instant, search: Search | None = None) -> Answer:
@@ -72,13 +77,15 @@ def answer(view: View, question: Question, now: Instant, search: Search | None =
         and (line := turn_line(view, asked, turn)) is not None
     ]
     said = _distinct(said)
+    degraded = None if dense is None else dense.degraded
     if not claims and not said:
-        return Answer(NOTHING, found=False, uncertainty=1.0)
+        return Answer(NOTHING, found=False, uncertainty=1.0, degraded=degraded)
     return Answer(
         text=_text(claims, said),
         found=True,
         uncertainty=round(_uncertainty(asked, claims, said), 2),
         cited=(*claims, *said),
+        degraded=degraded,
     )
 
 
