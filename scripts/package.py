@@ -25,7 +25,7 @@ BUILD = ROOT / ".build"
 LAMBDA_PYTHON = "3.13"  # as Runtime in template.yaml
 ZIP_BUDGET = 50_000_000
 # The AWS services that infra/aws/clients.py builds clients of; botocore carries 400 more, 30 MB of them.
-SERVICES = {"dynamodb", "s3", "sqs", "secretsmanager", "ssm", "sts"}
+SERVICES = {"dynamodb", "s3", "sqs", "secretsmanager", "ssm", "sts", "kms", "bedrock-runtime"}
 NOT_DEPLOYED = ("functions/cli", "functions/local", "functions/minting.py", "infra/local")
 OURS = ("core", "functions", "infra")
 

@@ -38,12 +38,17 @@ class ToolSpec(msgspec.Struct, frozen=True):
 
 
 class ToolCall(msgspec.Struct, frozen=True):
-    """A call the model makes. `arguments` is None if `raw`, what it wrote, is no JSON object."""
+    """A call the model makes. `arguments` is None if `raw`, what it wrote, is no JSON object.
+
+    `opaque` is what the provider wants back with this call, word for word (its thinking, a signature); it belongs
+    into no log and no answer.
+    """
 
     id: str
     name: str
     arguments: dict[str, Json] | None
     raw: str = ""
+    opaque: str = ""
 
 
 class ToolResult(msgspec.Struct, frozen=True):

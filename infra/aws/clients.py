@@ -29,7 +29,16 @@ _S3_READ_S: Final = 10.0  # between two packets, not for a whole object
 _SQS_READ_S: Final = 5.0
 _ATTEMPTS: Final = 3
 
-Service = Literal["dynamodb", "s3", "sqs", "secretsmanager", "ssm"]
+_MODEL_READ_S: Final = (
+    5.0,
+    15.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+)  # a client's time is fixed, so there is one for each
+
+Service = Literal["dynamodb", "s3", "sqs", "secretsmanager", "ssm", "kms", "bedrock-runtime"]
 
 
 class Clients:
@@ -47,6 +56,7 @@ class Clients:
         self._session = session
         self._endpoint = endpoint
         self._connections = connections
+        self._bedrock: dict[float, Any] = {}
         self._lock = Lock()  # building a client is not safe among threads; using one is
 
     @cached_property
@@ -82,6 +92,18 @@ class Clients:
     def ssm(self) -> Any:  # read once in minutes; not worth a stub package
         """For parameters."""
         return self._build("ssm", _SQS_READ_S, _ATTEMPTS)
+
+    @cached_property
+    def kms(self) -> Any:  # called when a key is set or read; not worth a stub package
+        """For data keys."""
+        return self._build("kms", _SQS_READ_S, _ATTEMPTS)
+
+    def bedrock(self, left_s: float) -> Any:  # four calls; not worth a stub package
+        """For models: the client that waits the longest, but not beyond `left_s`; it repeats nothing."""
+        read_s = max((each for each in _MODEL_READ_S if each <= left_s), default=_MODEL_READ_S[0])
+        if read_s not in self._bedrock:
+            self._bedrock[read_s] = self._build("bedrock-runtime", read_s, 1)
+        return self._bedrock[read_s]
 
     def _build(self, service: Service, read_s: float, attempts: int) -> Any:  # each property names the type
         config = Config(

@@ -1,0 +1,392 @@
+"""`ChatModel` over Amazon Bedrock's Converse and ConverseStream.
+
+What lives here: Converse's request, reply, stream and exceptions. What must never live here: retries
+(`infra.models.patience`; botocore repeats nothing here) and which model can do what (`infra.models.families`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+from botocore.exceptions import (
+    BotoCoreError,
+    ClientError,
+    ConnectionError,  # noqa: A004 - botocore's name for it
+    EventStreamError,
+    HTTPClientError,
+    ReadTimeoutError,
+)
+
+from core.model.instants import Instant
+from core.models.chat import (
+    Capabilities,
+    ChatReply,
+    ChatRequest,
+    FaultKind,
+    ModelFault,
+    Stop,
+    ToolCall,
+    Turn,
+    Usage,
+)
+from core.models.choice import ModelChoice
+from core.ports import Clock
+from infra.models import texts
+from infra.models.families import family_of
+from infra.models.http import OVERFLOW, retry_after
+from infra.models.patience import Cancelled, Patience, Spoken
+
+if TYPE_CHECKING:
+    from infra.aws.clients import Clients
+
+_KEEP: Final = {"cachePoint": {"type": "default"}}
+_STOPS: Final[dict[str, Stop]] = {
+    "end_turn": "end", "stop_sequence": "end", "tool_use": "tools", "max_tokens": "length",
+    "model_context_window_exceeded": "length", "guardrail_intervened": "refused", "content_filtered": "refused",
+}  # fmt: skip
+_MALFORMED: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
+_FAULTS: Final[dict[str, tuple[FaultKind, str]]] = {
+    "ThrottlingException": ("rate_limited", "Bedrock limits how much may be asked"),
+    "ServiceQuotaExceededException": ("rate_limited", "the account's quota of Bedrock is used up"),
+    "ModelTimeoutException": ("unavailable", "the model took too long for Bedrock"),
+    "ModelNotReadyException": ("unavailable", "the model is not ready"),
+    "ModelErrorException": ("unavailable", "the model failed"),
+    "ModelStreamErrorException": ("unavailable", "the model failed in the middle of the reply"),
+    "InternalServerException": ("unavailable", "Bedrock failed"),
+    "ServiceUnavailableException": ("unavailable", "Bedrock is not available"),
+    "AccessDeniedException": ("unauthorized", "the role may not use this model"),
+    "UnrecognizedClientException": ("unauthorized", "AWS does not accept the credentials"),
+    "ExpiredTokenException": ("unauthorized", "the AWS credentials have expired"),
+    "ResourceNotFoundException": ("bad_request", "Bedrock knows no such model in this region"),
+    "ValidationException": ("bad_request", "Bedrock refuses the request"),
+}
+_ONE: Final = Usage(requests=1)
+_LEAST_S: Final = 0.05
+
+Block = dict[str, Any]  # JSON of a content block
+
+
+class BedrockModel:
+    """A model, or an inference profile, of Bedrock in the clients' region."""
+
+    def __init__(
+        self,
+        choice: ModelChoice,
+        clients: Clients,
+        clock: Clock,
+        patience: Patience,
+        capabilities: Capabilities,
+    ) -> None:
+        self._choice = choice
+        self._family = family_of(choice)
+        self._clients = clients
+        self._clock = clock
+        self._patience = patience
+        self._capabilities = capabilities
+
+    @property
+    def name(self) -> str:
+        """As the operator configured it."""
+        return self._choice.name
+
+    @property
+    def capabilities(self) -> Capabilities:
+        """What the wire can do."""
+        return self._capabilities
+
+    def chat(
+        self,
+        request: ChatRequest,
+        *,
+        deadline: Instant,
+        on_text: Callable[[str], None] | None = None,
+        cancelled: Cancelled = None,
+    ) -> ChatReply:
+        """One reply; see `ChatModel.chat`."""
+        spoken = Spoken(on_text)
+        streams = spoken.wanted and self._family.stream
+        body = texts.scrubbed(self.body(request))
+
+        def attempt() -> ChatReply:
+            client = self._clients.bedrock(max(_LEAST_S, (deadline - self._clock.now()) / 1000))
+            try:
+                if not streams:
+                    return self._reply(client.converse(**body), request)
+                events = client.converse_stream(**body)["stream"]
+                return self._streamed(events, request, deadline, spoken, cancelled)
+            except (ClientError, EventStreamError) as error:
+                raise _fault(error, self._clock.now()) from error
+            except ReadTimeoutError as error:
+                raise ModelFault("timeout", "the model did not answer in time", usage=_ONE) from error
+            except (HTTPClientError, ConnectionError) as error:
+                said = f"Bedrock cannot be reached ({type(error).__name__})"
+                raise ModelFault("unavailable", said) from error
+            except BotoCoreError as error:  # no credentials, no region, a malformed argument
+                kind: FaultKind = "unauthorized" if "Credentials" in type(error).__name__ else "bad_request"
+                raise ModelFault(kind, f"Bedrock was not asked ({type(error).__name__})") from error
+
+        reply = self._patience.until(deadline, attempt, spoken=spoken, cancelled=cancelled)
+        if not streams:
+            spoken.say(reply.text)
+        return reply
+
+    # --- the request
+
+    def body(self, request: ChatRequest) -> dict[str, Any]:
+        """The arguments of Converse."""
+        family = self._family
+        offers = bool(request.tools) and request.choice != "none"  # Converse has no choice of "none"
+        told = request.schema is not None and family.schema != "json_schema"
+        system = texts.in_words(request.system, request.schema or {}) if told else request.system
+        turns = request.turns if offers else texts.without_calls(request.turns)
+        if system and not family.system:
+            turns = (Turn("user", system), *turns)
+        limit = self._choice.max_output or request.max_tokens
+        settings: dict[str, Any] = {"maxTokens": min(request.max_tokens, limit)}
+        if family.temperature:
+            settings["temperature"] = request.temperature
+        body: dict[str, Any] = {
+            "modelId": self._choice.model,
+            "messages": _messages(turns, family.result_status),
+            "inferenceConfig": settings,
+        }
+        if system and family.system:
+            body["system"] = [{"text": system}, *([_KEEP] if family.cache else [])]
+        if offers:
+            body["toolConfig"] = self._tools(request)
+            if family.cache and body["messages"]:
+                body["messages"][-1]["content"].append(_KEEP)
+        if request.schema is not None and not told:
+            schema = texts.encode(texts.closed(request.schema), order="deterministic").decode()
+            structure = {"jsonSchema": {"schema": schema, "name": "reply"}}
+            body["outputConfig"] = {"textFormat": {"type": "json_schema", "structure": structure}}
+        if family.extra:
+            body["additionalModelRequestFields"] = dict(family.extra)
+        return body
+
+    def _tools(self, request: ChatRequest) -> dict[str, Any]:
+        specs = [
+            {
+                "toolSpec": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "inputSchema": {"json": tool.parameters},
+                }
+            }
+            for tool in request.tools
+        ]
+        if request.choice == "auto" or not self._family.forced_tool:
+            return {
+                "tools": specs
+            }  # auto is what is done without a choice, and not every model takes the word
+        choice: Block = {"any": {}} if request.choice == "required" else {"tool": {"name": request.choice}}
+        return {"tools": specs, "toolChoice": choice}
+
+    # --- the reply
+
+    def _streamed(
+        self,
+        events: Iterable[dict[str, Any]],
+        request: ChatRequest,
+        deadline: Instant,
+        spoken: Spoken,
+        cancelled: Cancelled,
+    ) -> ChatReply:
+        whole = _Assembly(spoken)
+        try:
+            for event in events:
+                self._patience.check(deadline, cancelled, whole.usage())
+                whole.take(event)
+        finally:
+            close = getattr(events, "close", None)
+            if close is not None:
+                close()
+        return self._reply(whole.answer(), request)
+
+    def _reply(self, answer: Any, request: ChatRequest) -> ChatReply:  # JSON of whatever came
+        """The reply in an answer of Converse.
+
+        Raises:
+            ModelFault: bad_reply, if it is none, or one that Bedrock could not read.
+        """
+        output = answer.get("output") or {}
+        content = (output.get("message") or {}).get("content")
+        reason, usage = answer.get("stopReason"), _usage(answer)
+        if not isinstance(content, list):
+            raise ModelFault("bad_reply", "the reply has no content", usage=usage)
+        if reason in _MALFORMED:
+            raise ModelFault("bad_reply", "the model wrote what Bedrock could not read", usage=usage)
+        text = "".join(block["text"] for block in content if "text" in block)
+        calls = _calls(content, cut=reason == "max_tokens")
+        stop = _STOPS.get(str(reason))
+        if stop is None and not text and not calls:
+            raise ModelFault("bad_reply", "the reply is empty and does not say why", usage=usage)
+        if calls and stop not in ("refused", "length"):
+            stop = "tools"
+        return ChatReply(
+            text=texts.unfenced(text) if request.schema is not None else text,
+            calls=calls,
+            stop="end" if stop is None or (stop == "tools" and not calls) else stop,
+            usage=usage,
+            model=self._choice.model,  # Converse does not say which model answered
+        )
+
+
+def _messages(turns: Iterable[Turn], result_status: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - of the family
+    """Turns as messages; those of one role that follow each other are one, and no text in them is blank."""
+    out: list[dict[str, Any]] = []
+    for turn in turns:
+        role = "assistant" if turn.speaker == "assistant" else "user"
+        content = _blocks(turn, result_status=result_status)
+        if not content:
+            continue
+        if out and out[-1]["role"] == role:
+            out[-1]["content"] += content
+        else:
+            out.append({"role": role, "content": content})
+    return out
+
+
+def _blocks(turn: Turn, *, result_status: bool) -> list[Block]:
+    blocks: list[Block] = []
+    for call in turn.calls[:1]:
+        blocks += msgspec.json.decode(call.opaque, type=list[_Thought]) if call.opaque else []
+    blocks = [block.block() if isinstance(block, _Thought) else block for block in blocks]
+    for result in turn.results:
+        told = result.content if result.content.strip() else "(nothing)"
+        answer: Block = {"toolUseId": texts.safe_name(result.id), "content": [{"text": told}]}
+        if result.failed and result_status:
+            answer["status"] = "error"
+        blocks.append({"toolResult": answer})
+    if turn.text.strip():
+        blocks.append({"text": turn.text})
+    for call in turn.calls:
+        made = {"toolUseId": texts.safe_name(call.id), "name": texts.safe_name(call.name)}
+        blocks.append({"toolUse": {**made, "input": call.arguments or {}}})
+    return blocks
+
+
+class _Thought(msgspec.Struct, omit_defaults=True):
+    """A piece of thinking as it goes back: readable with its signature, or bytes that only the model reads."""
+
+    text: str = ""
+    signature: str = ""
+    redacted: bytes = b""
+
+    def block(self) -> Block:
+        if self.redacted:
+            return {"reasoningContent": {"redactedContent": self.redacted}}
+        readable: Block = {"text": self.text}
+        if self.signature:
+            readable["signature"] = self.signature
+        return {"reasoningContent": {"reasoningText": readable}}
+
+
+def _thoughts(content: list[Block]) -> list[_Thought]:
+    out = []
+    for block in content:
+        thought = block.get("reasoningContent")
+        if isinstance(thought, dict):
+            readable = thought.get("reasoningText") or {}
+            hidden = thought.get("redactedContent") or b""
+            out.append(_Thought(readable.get("text", ""), readable.get("signature", ""), hidden))
+    return out
+
+
+def _calls(content: list[Block], *, cut: bool) -> tuple[ToolCall, ...]:
+    """The calls in a reply. Behind the token limit the last one may not be whole, whatever it looks like."""
+    thoughts = _thoughts(content)
+    opaque = msgspec.json.encode(thoughts).decode() if thoughts else ""
+    uses = [block["toolUse"] for block in content if "toolUse" in block]
+    return texts.distinct(
+        [
+            texts.tool_call(
+                str(use.get("toolUseId", "")),
+                str(use.get("name", "")),
+                use.get("input", {}),
+                opaque="" if place else opaque,
+                cut=cut and place == len(uses) - 1,
+            )
+            for place, use in enumerate(uses)
+        ]
+    )
+
+
+def _usage(answer: Any) -> Usage:  # JSON of whatever came
+    counts = answer.get("usage") or {}
+    cached = counts.get("cacheReadInputTokens") or 0
+    fresh = (counts.get("inputTokens") or 0) + (counts.get("cacheWriteInputTokens") or 0)
+    return Usage(fresh + cached, counts.get("outputTokens") or 0, cached, 1)
+
+
+def _fault(error: ClientError | EventStreamError, now: Instant) -> ModelFault:
+    found = error.response.get("Error", {})
+    code = str(found.get("Code", "unknown"))
+    code = code[:1].upper() + code[1:]  # in a stream the codes begin small
+    kind, said = _FAULTS.get(code, ("unavailable", "Bedrock failed"))
+    meta = error.response.get("ResponseMetadata", {})
+    status = meta.get("HTTPStatusCode", 0)
+    if code not in _FAULTS and 400 <= status < 500:
+        kind, said = "bad_request", "Bedrock refuses the request"
+    if code == "ValidationException" and OVERFLOW.search(str(found.get("Message", ""))):
+        kind, said = "context_overflow", "the request does not fit into the model's context"
+    wait = retry_after(meta.get("HTTPHeaders", {}), now)
+    return ModelFault(kind, f"{said} ({code})", retry_after_ms=wait, usage=_ONE)
+
+
+class _Assembly:
+    """An answer, put together from the events of a stream."""
+
+    def __init__(self, spoken: Spoken) -> None:
+        self._spoken = spoken
+        self._blocks: dict[int, Block] = {}
+        self._answer: dict[str, Any] = {}
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Note one event."""
+        if "contentBlockStart" in event:
+            start = event["contentBlockStart"]
+            use = start["start"].get("toolUse")
+            if use is not None:
+                self._blocks[start["contentBlockIndex"]] = {"toolUse": {**use, "input": ""}}
+        elif "contentBlockDelta" in event:
+            self._delta(event["contentBlockDelta"]["contentBlockIndex"], event["contentBlockDelta"]["delta"])
+        elif "messageStop" in event:
+            self._answer["stopReason"] = event["messageStop"]["stopReason"]
+        elif "metadata" in event:
+            self._answer["usage"] = event["metadata"].get("usage")
+
+    def _delta(self, index: int, delta: Block) -> None:
+        if "text" in delta:
+            block = self._blocks.setdefault(index, {"text": ""})
+            block["text"] += delta["text"]
+            self._spoken.say(delta["text"])
+        elif "toolUse" in delta:
+            self._blocks[index]["toolUse"]["input"] += delta["toolUse"]["input"]
+        elif "reasoningContent" in delta:
+            piece = delta["reasoningContent"]
+            block = self._blocks.setdefault(index, {"reasoningContent": {}})["reasoningContent"]
+            if "redactedContent" in piece:
+                block["redactedContent"] = block.get("redactedContent", b"") + piece["redactedContent"]
+            else:
+                readable = block.setdefault("reasoningText", {"text": ""})
+                for name in ("text", "signature"):
+                    if name in piece:
+                        readable[name] = readable.get(name, "") + piece[name]
+
+    def usage(self) -> Usage:
+        """What was used, as far as the stream has said."""
+        return _usage(self._answer)
+
+    def answer(self) -> dict[str, Any]:
+        """The whole answer.
+
+        Raises:
+            ModelFault: unavailable, if the stream ended before the reply did.
+        """
+        if "stopReason" not in self._answer:
+            raise ModelFault("unavailable", "the reply broke off", usage=self.usage())
+        blocks = [self._blocks[index] for index in sorted(self._blocks)]
+        return {**self._answer, "output": {"message": {"content": blocks}}}
