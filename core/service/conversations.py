@@ -14,8 +14,6 @@ it stands nowhere else, neither in HEAD nor in the log, and is deleted with the 
 from __future__ import annotations
 
 import hashlib
-import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Collection
 from typing import Final, get_args
 
@@ -42,6 +40,7 @@ from core.ports import (
 )
 from core.protocol import http_types as wire
 from core.service.attempt import KEEP_OUTCOMES_MS, is_over
+from core.service.conversation_cursors import foreign_cursor, read_cursor, write_cursor
 from core.service.faults import reading
 from core.service.spaces import Spaces
 from core.service.values import Caller, Idempotency
@@ -66,7 +65,6 @@ _HOUR_MS: Final = 3600 * 1000
 _TRIES: Final = 50  # of a submission among other submissions; each waits a random while
 _NOTE_TRIES: Final = 5
 _PAUSE_S: Final = 0.5
-_SIGNATURE: Final = 16
 CITES: Final = "cites"  # the attribute of a recall's row that names what its answer rests on
 _MAX_ID: Final = 2**63 - 1
 
@@ -161,11 +159,18 @@ class Conversations:
         return wire.AgentOutput(content="", conversation=number, warnings=tuple(warnings))
 
     def note(
-        self, caller: Caller, space_id: str, collection: wire.Collection, body: Json, row: Row
+        self,
+        caller: Caller,
+        space_id: str,
+        collection: wire.Collection,
+        body: Json,
+        row: Row,
+        *,
+        also: Callable[[int], list[Write]] | None = None,
     ) -> int | None:
         """Keep the record of a run that has ended (a recall), and return its id. It expires (contract §3).
 
-        None if it could not be kept soon: who asked has waited for an answer, not for its record.
+        None if it could not be kept soon: who asked has waited for an answer, not for its record. `also`: as `begin`.
         """
         now = self._clock.now()
         base: Row = {
@@ -178,7 +183,13 @@ class Conversations:
         }
         try:
             return self._add(
-                space_id, collection, {**base, **row}, msgspec.json.encode(body), None, tries=_NOTE_TRIES
+                space_id,
+                collection,
+                {**base, **row},
+                msgspec.json.encode(body),
+                None,
+                tries=_NOTE_TRIES,
+                also=also,
             )
         except NoemaError as error:
             if error.spec.retry not in ("safe_same_request", "outcome_lookup_required"):
@@ -405,14 +416,14 @@ class Conversations:
             secret = counter.get("secret") if counter and counter.get("instance") == head.instance else None
             if not isinstance(secret, bytes):
                 if cursor:
-                    raise _foreign_cursor()
+                    raise foreign_cursor()
                 return [], None
-            below = _MAX_ID if not cursor else _read_cursor(secret, name, cursor)
+            below = _MAX_ID if not cursor else read_cursor(secret, name, cursor)
             records = self._newest(space_id, name, below, size)
         now = self._clock.now()
         page = [_view(record, name) for record in reversed(records) if not _is_gone(record.row, now)]
         more = len(records) == size and records[-1].number > 1
-        return page, _write_cursor(secret, name, records[-1].number) if more else None
+        return page, write_cursor(secret, name, records[-1].number) if more else None
 
     def load_dialogue(self, record: Record) -> Dialogue:
         """The conversation that a record of the formation collection holds, every message dated.
@@ -424,6 +435,17 @@ class Conversations:
             raise ValueError("the body of the conversation is missing")
         dialogue = msgspec.convert(record.body, Dialogue)
         return dialogue.settled(record.count("created"))
+
+    def newest(self, space_id: str, collection: wire.Collection, limit: int) -> list[Record]:
+        """The newest records of a collection, those without their bodies that are objects.
+
+        Raises:
+            NoemaError: ServiceUnavailable.
+        """
+        now = self._clock.now()
+        with reading():
+            found = self._newest(space_id, collection, _MAX_ID, limit)
+        return [record for record in found if not _is_gone(record.row, now)]
 
     def find(self, space_id: str, number: int) -> Record | None:
         """A formation conversation with its body, or None; the store's faults pass through."""
@@ -498,6 +520,10 @@ def _view(record: Record, collection: wire.Collection) -> wire.Conversation:
         extra["warnings"] = msgspec.json.decode(warnings)
     if record.count("rounds"):
         extra["rounds"] = record.count("rounds")
+    extra |= {name: text for name in ("model", "delivery") if (text := record.text(name)) is not None}
+    result = record.text("result")
+    if result is not None:
+        extra["result"] = msgspec.json.decode(result)
     return wire.Conversation(
         id=record.number,
         user=record.text("user") or "",
@@ -509,7 +535,7 @@ def _view(record: Record, collection: wire.Collection) -> wire.Conversation:
         period=record.count("created") // _HOUR_MS,
         created_at=record.count("created"),
         updated_at=record.count("updated"),
-        usage=wire.Usage(),
+        usage=wire.Usage(**{name: record.count(name) for name in wire.Usage.__struct_fields__}),
         thread=record.text("thread"),
         failed_reason=record.text("failed_reason"),
         extra=extra or None,
@@ -541,38 +567,3 @@ def _is_gone(row: Row, now: Instant) -> bool:
     """Whether the record's time is over; a table that expires rows by itself does so late."""
     until = row.get("until")
     return isinstance(until, int) and until <= now
-
-
-# --- cursors
-
-
-def _sign(secret: bytes, collection: str, number: int) -> bytes:
-    text = f"conversations-1\x1f{collection}\x1f{number}".encode()
-    return hmac.new(secret, text, hashlib.sha256).digest()[:_SIGNATURE]
-
-
-def _write_cursor(secret: bytes, collection: str, number: int) -> str:
-    raw = number.to_bytes(8, "big") + _sign(secret, collection, number)
-    return urlsafe_b64encode(raw).decode().rstrip("=")
-
-
-def _read_cursor(secret: bytes, collection: str, cursor: str) -> int:
-    """The id below which the next page lies.
-
-    Raises:
-        NoemaError: `CursorMismatch` if this collection of this space did not give the cursor.
-    """
-    try:
-        raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
-    except ValueError:
-        raise _foreign_cursor() from None
-    number = int.from_bytes(raw[:8], "big")
-    if len(raw) != 8 + _SIGNATURE or not hmac.compare_digest(raw[8:], _sign(secret, collection, number)):
-        raise _foreign_cursor()
-    return number
-
-
-def _foreign_cursor() -> NoemaError:
-    return NoemaError(
-        "CursorMismatch", "the cursor does not continue this list", details={"member": "cursor"}
-    )

@@ -201,6 +201,21 @@ def corrections_sk(actor: str) -> str:
     return f"U#actor#{_digest(actor)}"
 
 
+def byok_sk() -> str:
+    """The row that says which model a space brings, with its sealed key."""
+    return "K#model"
+
+
+def ledger_sk(day: int) -> str:
+    """The row that counts what a space spent on models in one day (days since 1970, UTC)."""
+    return f"L#{day:06d}"
+
+
+def ledger_total_sk() -> str:
+    """The row that counts what a space ever spent on models."""
+    return "L#total"
+
+
 def clock_sk(at: int, space_id: str) -> str:
     """The row in `DUE` that says when a space's maintenance is to be looked at; in order of time."""
     return f"clock#{at:0{NUMBER_WIDTH}d}#{space_id}"

@@ -8,6 +8,7 @@ question, so that providers may cache the beginning.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import msgspec
@@ -147,16 +148,20 @@ def _asked(setting: Setting) -> str:
     return f"# The question\n<question>\n{as_data(_json(told))}\n</question>"
 
 
-def rows(lines: tuple[Line, ...]) -> str:
-    """Lines as a model is shown them, as many as fit."""
-    shown: list[str] = []
-    size = 0
+def fitting(lines: Iterable[Line], most: int = MAX_LOOK) -> tuple[Line, ...]:
+    """As many of the first lines as fit into so many characters; one in any case."""
+    taken: list[Line] = []
     for line in lines:
-        text = _json(row_of(line))
-        size += len(text)
-        if shown and size > MAX_LOOK:
+        most -= len(_json(row_of(line)))
+        if taken and most < 0:
             break
-        shown.append(text)
+        taken.append(line)
+    return tuple(taken)
+
+
+def rows(lines: tuple[Line, ...]) -> str:
+    """Lines as a model is shown them."""
+    shown = [_json(row_of(line)) for line in lines]
     return f"<data>\n{as_data('[' + ','.join(shown) + ']')}\n</data>"
 
 

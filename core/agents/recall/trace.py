@@ -49,7 +49,9 @@ def ids_seen(trace: Iterable[Used]) -> tuple[str, ...]:
     """The records that the calls of a run have shown, each once, in the order in which they were first shown."""
     found: dict[str, None] = {}
     for used in trace:
-        if not used.result.failed:
+        if (
+            not used.result.failed or '"results"' in used.result.content[:200]
+        ):  # some of several commands failed
             found.update(dict.fromkeys(ids_in(used.result.content)))
     return tuple(found)
 
@@ -69,7 +71,7 @@ def _records(value: Json, depth: int) -> Iterator[str]:
     if isinstance(value, dict):
         if any(_tells(each) for name, each in value.items() if name not in _FRAME):
             yield from (value[name] for name in _OWN if is_id(value.get(name)))
-        parts: Iterable[Json] = value.values()
+        parts: Iterable[Json] = [each for name, each in value.items() if name != "error"]
     elif isinstance(value, list):
         if any(_tells(each) for each in value if not isinstance(each, (dict, list))):
             yield from (each for each in value if is_id(each))  # a row of columns: its ids with their content
