@@ -23,6 +23,8 @@ from core.facts.values import MAX_EQUIVALENTS
 _PREFIX: Final = "alias:"
 COVERED: Final = 0.5  # below this share of known words a match is weak
 _NEARBY: Final = 8
+_NAMED: Final = 12  # unknown words that feedback names,
+_LONGEST: Final = 48  # and characters of each
 _LOOKED_AT: Final = 64  # facts whose words are proposed
 
 
@@ -122,10 +124,16 @@ def feedback(match: Match, corpus: Corpus, given: Sequence[str]) -> str | None:
     if not match.weak or not given:
         return None
     words = nearby(match, corpus, given)
-    said = f"Weak match: no fact here has the words {', '.join(match.unknown)}."
+    more = len(match.unknown) - _NAMED
+    unknown = _listed(match.unknown[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    said = f"Weak match: no fact here has the words {unknown}."
     if words:
-        said += f" Words that stand nearby: {', '.join(words)}."
+        said += f" Words that stand nearby: {_listed(words)}."
     return said + " Ask again in these words, or teach them with memory_alias."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return ", ".join(word if len(word) <= _LONGEST else word[: _LONGEST - 1] + "…" for word in words)
 
 
 def nearby(match: Match, corpus: Corpus, given: Sequence[str]) -> list[str]:

@@ -21,12 +21,22 @@ from functions.echoing import note
 from functions.intake import start_maintenance, submit
 from functions.mcp import rpc
 from functions.mcp.brain_schemas import DEFINITIONS, PREFIX
-from functions.mcp.paging import BUDGET, Piece, Place, estimate_tokens, read_cursor, take, write_cursor
+from functions.mcp.paging import (
+    BUDGET,
+    Piece,
+    Place,
+    estimate_tokens,
+    read_cursor,
+    shortened,
+    take,
+    write_cursor,
+)
 from functions.mcp.quoting import quote
 from functions.mcp.rpc import RpcError
 from functions.mcp.toolbox import Answer, Tool, Turn
 
 ABSENT: Final[tuple[str, ...]] = ()  # names of the contract that this deployment does not have
+_REASON: Final = 500  # characters of why one failed
 _EXCERPT: Final = 160  # characters of a conversation in a list
 
 
@@ -97,7 +107,14 @@ def _recall(turn: Turn, arguments: dict[str, Any]) -> Answer:
     body = _arguments(arguments, wire.RecallInput)
     found = turn.services.recall.recall_structured(turn.caller, turn.space, body)
     items = [found.answer, *(_cited(n, memory) for n, memory in enumerate(found.memories, 1))]
-    page = take(items, start)
+
+    def cost(item: int, text: str) -> int:  # a memory stands in the text and, with its members, in the object
+        if not item:
+            return estimate_tokens(text)
+        told = {**msgspec.to_builtins(found.memories[item - 1]), "name": text}
+        return estimate_tokens(json.dumps(told, ensure_ascii=False))
+
+    page = take(items, start, cost=cost)
     memories = [_memory(found.memories[p.item - 1], p) for p in page.pieces if p.item]
     told: dict[str, Any] = {
         "content": "".join(p.text for p in page.pieces if not p.item),
@@ -176,12 +193,20 @@ def _summary(conversation: wire.Conversation) -> dict[str, Any]:
     """A conversation as a list shows it: all but its messages, and how the first of them begins."""
     told: dict[str, Any] = msgspec.to_builtins(conversation)
     messages = told.pop("messages")
-    for name in ("resources", "artifacts", "usage", "period"):
+    for name in ("resources", "artifacts", "usage", "period", "extra"):
         told.pop(name, None)
+    if "failed_reason" in told:
+        told["failed_reason"] = shortened(told["failed_reason"], _REASON)
     told["messages"] = len(messages)
     if messages and isinstance(messages[0], dict):
-        told["excerpt"] = str(messages[0].get("content", ""))[:_EXCERPT]
+        told["excerpt"] = _content(messages[0])[:_EXCERPT]
     return told
+
+
+def _content(message: Mapping[str, Any]) -> str:
+    """What a message says; parts that are no text as JSON."""
+    content = message.get("content", "")
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 def _get(turn: Turn, arguments: dict[str, Any]) -> Answer:
@@ -200,25 +225,38 @@ def _get(turn: Turn, arguments: dict[str, Any]) -> Answer:
     else:
         found = conversations.get(turn.space, wish.collection, wish.conversation_id)
     told: dict[str, Any] = msgspec.to_builtins(found)
-    messages = told["messages"]
-    page = take([str(each.get("content", "")) for each in messages], start)
-    told["origin"] = turn.origin("conversations")
-    told["messages"] = [{**messages[p.item], "content": p.text} for p in page.pieces]
+    messages = told.pop("messages")
+    head = json.dumps(told, ensure_ascii=False)
+    # A head over half the budget (a long report, many artifacts) is paged as text before the messages.
+    heads = [head] if estimate_tokens(head) > BUDGET // 2 else []
+    if heads:
+        told = {name: told[name] for name in ("_id", "status")} | {
+            "omitted": sorted(set(told) - {"_id", "status"})
+        }
+    taken = 0 if heads else estimate_tokens(head)
+    page = take([*heads, *map(_content, messages)], start, BUDGET - taken)
+    said = [p for p in page.pieces if p.item >= len(heads)]
+    origin = turn.origin("conversations")
+    shown = [{**messages[p.item - len(heads)], "content": p.text} for p in said]
+    told = {**told, "messages": shown, "origin": origin}
     rest = None if page.rest is None else write_cursor("get_conversation", arguments, page.rest)
     if rest is not None:
         told["next_cursor"] = rest
-    head = {name: value for name, value in told.items() if name not in ("messages", "next_cursor", "origin")}
-    lines = [json.dumps(head, ensure_ascii=False)]
-    lines += [f"{messages[p.item].get('role', '?')}: {p.text}" for p in page.pieces]
-    shown = turn.fence(quote("\n".join(lines)), f"conversations/{wish.collection}/{wish.conversation_id}")
-    return Answer(text=shown, structured=told, origin="conversations", rest=rest)
+    lines = [head] if not heads else [p.text for p in page.pieces if not p.item]
+    lines += [f"{messages[p.item - len(heads)].get('role', '?')}: {p.text}" for p in said]
+    fenced = turn.fence(quote("\n".join(lines)), f"conversations/{wish.collection}/{wish.conversation_id}")
+    return Answer(text=fenced, structured=told, origin="conversations", rest=rest)
 
 
 def _user(turn: Turn, arguments: dict[str, Any]) -> Answer:
     wish = _arguments(arguments, UserInput)
     told = turn.services.users.get_or_init_user(turn.caller, turn.space, wish, turn.deadline)
-    shown = turn.fence(quote(json.dumps(told, ensure_ascii=False, indent=1)), "elements")
-    return Answer(text=shown, structured=told, origin="elements")
+    text = json.dumps(told, ensure_ascii=False, indent=1)
+    if estimate_tokens(text) > BUDGET:  # a person with many attributes: what names it stays
+        kept = {name: told[name] for name in ("id", "kind", "key", "name") if told.get(name) is not None}
+        told = {**kept, "omitted": sorted(set(told) - set(kept))}
+        text = json.dumps(told, ensure_ascii=False, indent=1)
+    return Answer(text=turn.fence(quote(text), "elements"), structured=told, origin="elements")
 
 
 # --- KIP

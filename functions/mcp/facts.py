@@ -10,25 +10,42 @@ closed shapes have no member for: it stands in the text, in `_meta`, and in `fee
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from core.errors import NoemaError
-from core.facts.values import Checkpoint, Receipt, Retrieval
+from core.facts.values import MAX_QUERIES, Recalled, Receipt, Retrieval
 from core.model.instants import format_instant
 from functions.mcp import arguments as args
 from functions.mcp import fact_schemas as shapes
-from functions.mcp.paging import Page, read_cursor, take, write_cursor
+from functions.mcp.paging import (
+    BUDGET,
+    CUT,
+    Page,
+    estimate_tokens,
+    read_cursor,
+    shortened,
+    take,
+    write_cursor,
+)
 from functions.mcp.quoting import numbered, quote
-from functions.mcp.toolbox import Answer, Tool, Turn
+from functions.mcp.toolbox import NEXT_CURSOR, Answer, Tool, Turn
 from functions.plain import decode_json
 
+PART: Final = "noema/part"  # a piece of a state's JSON text, where the whole is over the budget
+_BY_DESIGN: Final = ("no_embedder", "no_arrays")  # a deployment that ranks by words and age alone
 _ECHO: Final = (
     "Not stored: this memory served that very text a moment ago, and a memory does not confirm itself. "
     "To change it, use memory_reflect with update; to keep it from fading, with pin."
 )
+
+
+_ECHOED: Final = 1_000  # characters of an argument that an answer repeats
+_EACH: Final = 40  # characters of JSON around the query and the facts of one query of a batch
+_LISTED: Final = 20  # ids that one answer names
 
 
 # --- searching
@@ -40,25 +57,38 @@ def _search(turn: Turn, arguments: dict[str, Any]) -> Answer:
     options = args.recall_options(arguments, explain=explain)
     start = read_cursor("memory_search", arguments)
     found = turn.services.facts.recall(turn.caller, turn.space, agent, query, options)
-    page = take(found.texts, start)
+    receipts = [_receipt(each) for each in found.receipts]
+
+    def cost(item: int, text: str) -> int:
+        if not explain:
+            return estimate_tokens(text) + 2
+        return estimate_tokens(json.dumps({**receipts[item], "text": text}, ensure_ascii=False))
+
+    shown = shortened(query, _ECHOED)
+    page = take(found.texts, start, _left(agent, shown, found.feedback or ""), cost)
     rest = None if page.rest is None else write_cursor("memory_search", arguments, page.rest)
-    receipts = [_receipt(found.receipts[p.item], p.text) for p in page.pieces] if explain else []
+    explained = [{**receipts[p.item], "text": p.text} for p in page.pieces] if explain else []
     told: dict[str, Any] = {
         "agent_id": agent,
-        "query": query,
+        "query": shown,
         "count": len(page.pieces),
         "facts": [] if explain else [p.text for p in page.pieces],
     }
     if explain:
-        told["explained"] = receipts
-    feedback = _feedback(found.feedback, rest)
+        told["explained"] = explained
+    feedback = _feedback(found, rest)
     if feedback:
         told["feedback"] = feedback
     if found.retrieval is not None:
         told["retrieval"] = _retrieval(found.retrieval)
-    lines = _scored(receipts) if explain else [p.text for p in page.pieces]
-    text = _prose(turn, lines, page, found.retrieval, found.feedback)
-    return Answer(text=text, structured=told, origin="facts", rest=rest)
+    lines = _scored(explained) if explain else [p.text for p in page.pieces]
+    text = _prose(turn, lines, page, found.retrieval, found.feedback) + _lexical(found.degraded)
+    return Answer(text=text, structured=told, origin="facts", rest=rest, degraded=found.degraded)
+
+
+def _left(*said: str) -> int:
+    """What the budget leaves for facts beside what an answer repeats or adds; never nothing."""
+    return max(BUDGET // 4, BUDGET - sum(map(estimate_tokens, said)))
 
 
 def _batch(turn: Turn, arguments: dict[str, Any]) -> Answer:
@@ -66,12 +96,18 @@ def _batch(turn: Turn, arguments: dict[str, Any]) -> Answer:
     options = args.recall_options(arguments)
     start = read_cursor("memory_search_batch", arguments)
     found = turn.services.facts.recall_batch(turn.caller, turn.space, agent, queries, options)
-    page = take(found.merged, start)
+    asked = [shortened(each.query, _ECHOED // MAX_QUERIES * 2) for each in found.per_query]
+    hits = [1 + sum(text in each.facts for each in found.per_query) for text in found.merged]
+
+    def cost(item: int, text: str) -> int:  # a text stands in `merged` and with every query that found it
+        return (estimate_tokens(text) + 2) * hits[item]
+
+    page = take(found.merged, start, _left(agent, *asked, " " * _EACH * len(asked)), cost)
     rest = None if page.rest is None else write_cursor("memory_search_batch", arguments, page.rest)
     shown = {found.merged[p.item]: p.text for p in page.pieces}
     per_query = []
-    for each in found.per_query:
-        one: dict[str, Any] = {"query": each.query, "facts": [shown[t] for t in each.facts if t in shown]}
+    for query, each in zip(asked, found.per_query, strict=True):
+        one: dict[str, Any] = {"query": query, "facts": [shown[t] for t in each.facts if t in shown]}
         per_query.append(one if each.error is None else {**one, "error": each.error})
     told: dict[str, Any] = {
         "agent_id": agent,
@@ -86,7 +122,15 @@ def _batch(turn: Turn, arguments: dict[str, Any]) -> Answer:
     for number, one in enumerate(per_query, 1):
         listed = ", ".join(str(places[fact]) for fact in one["facts"]) or "nothing"
         text += f"\nQuery {number} " + (f"failed: {one['error']}" if "error" in one else f"found {listed}.")
-    return Answer(text=text, structured=told, origin="facts", rest=rest)
+    text += _lexical(found.degraded)
+    return Answer(text=text, structured=told, origin="facts", rest=rest, degraded=found.degraded)
+
+
+def _lexical(degraded: str | None) -> str:
+    """Said aloud where there should be a ranking by meaning and is none; a deployment without one says so in `_meta`."""
+    if degraded is None or degraded in _BY_DESIGN:
+        return ""
+    return f"\nRanked by words and age, not by meaning, or not all of it ({degraded})."
 
 
 def _prose(
@@ -123,29 +167,30 @@ def _scored(receipts: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def _feedback(feedback: str | None, rest: str | None) -> str | None:
+def _feedback(found: Recalled, rest: str | None) -> str | None:
     more = None if rest is None else f'More was found than fits: call again with "cursor": "{rest}".'
-    return "\n".join(part for part in (feedback, more) if part) or None
+    lexical = _lexical(found.degraded).strip()
+    return "\n".join(part for part in (found.feedback, lexical, more) if part) or None
 
 
-def _receipt(receipt: Receipt, text: str) -> dict[str, Any]:
-    """A receipt as the wire has it: what is empty is left out."""
+def _receipt(receipt: Receipt) -> dict[str, Any]:
+    """A receipt as the wire has it: what is empty is left out, and of long lists the beginning stands."""
     came = receipt.provenance
     provenance: dict[str, Any] = {"fact_id": came.fact_id, "written_at": format_instant(came.written_at)}
     for name in ("superseded_by", "confidence", "pinned"):
         if getattr(came, name):
             provenance[name] = getattr(came, name)
     if came.supersedes:
-        provenance["supersedes"] = list(came.supersedes)
+        provenance["supersedes"] = list(came.supersedes[:_LISTED])
     told: dict[str, Any] = {
-        "text": text,
+        "text": receipt.text,
         "weight": receipt.weight,
         "age_days": receipt.age_days,
         "ranks": msgspec.to_builtins(receipt.ranks),
         "provenance": provenance,
     }
     if receipt.kg_links:
-        told["kg_links"] = list(receipt.kg_links)
+        told["kg_links"] = list(receipt.kg_links[:_LISTED])
     if receipt.ranking is not None:
         told["ranking"] = msgspec.to_builtins(receipt.ranking)
     return told
@@ -181,8 +226,12 @@ def _alias(turn: Turn, arguments: dict[str, Any]) -> Answer:
     turn.services.facts.alias(
         turn.caller, turn.space, agent, term, equivalents, deadline=turn.deadline, key=turn.key
     )
+    term = shortened(term, _ECHOED)
+    page = take([shortened(each, _ECHOED) for each in equivalents], budget=_left(agent, term))
+    equivalents = [piece.text for piece in page.pieces]
     told = {"agent_id": agent, "term": term, "equivalents": equivalents, "stored": True}
-    shown = quote(f"{term} = {', '.join(equivalents)}")
+    more = "" if page.rest is None else " and more"
+    shown = quote(f"{term} = {', '.join(equivalents)}{more}")
     return Answer(
         text=f"Stored. Searches for one of these words now find the others:\n{shown}", structured=told
     )
@@ -230,26 +279,34 @@ def _resume(turn: Turn, arguments: dict[str, Any]) -> Answer:
     missing = arguments.get("on_missing", "error")
     if missing not in ("error", "empty"):
         raise args.refuse("on_missing", "must be error or empty")
+    start = read_cursor("checkpoint_resume", arguments)
     found = turn.services.facts.latest_checkpoint(turn.space, agent)
     if found is None:
         if missing == "error":
             raise NoemaError("NotFoundOrNotVisible", "there is no checkpoint of this agent")
         return Answer(text="There is no checkpoint.", structured={"found": False, "agent_id": agent})
-    told = _checkpoint(found)
-    shown = msgspec.json.encode(told).decode()
-    page = take([shown])
-    text = turn.fence(quote(page.pieces[0].text), "checkpoints")
-    return Answer(text=f"The latest checkpoint:\n{text}", structured=told, origin="checkpoints")
-
-
-def _checkpoint(found: Checkpoint) -> dict[str, Any]:
-    """A checkpoint as the wire has it; the state goes whole, for half of one is of no use."""
     told: dict[str, Any] = {"id": found.id, "created_at": format_instant(found.created_at)}
-    if found.state:
-        told["state"] = found.state
     if found.messages:
         told["message_count"] = len(found.messages)
-    return told
+    head = f"Checkpoint {found.id} of {told['created_at']}"
+    if not found.state:
+        return Answer(text=f"{head}, without a state.", structured=told, origin="checkpoints")
+    page = take([msgspec.json.encode(found.state).decode()], start, cost=_escaped)
+    piece = page.pieces[0]
+    rest = None if page.rest is None else write_cursor("checkpoint_resume", arguments, page.rest)
+    if piece.whole and rest is None:
+        told["state"] = found.state
+    else:  # a state over the budget comes as pieces of its JSON text, which put together are the state
+        part = piece.text.removesuffix(CUT)
+        told["state"] = {PART: part} if rest is None else {PART: part, NEXT_CURSOR: rest}
+        head += ", a part of the JSON text of its state"
+    text = turn.fence(quote(piece.text), "checkpoints")
+    return Answer(text=f"{head}:\n{text}", structured=told, origin="checkpoints", rest=rest)
+
+
+def _escaped(item: int, text: str) -> int:  # noqa: ARG001 - as `Cost`
+    """What a part of a JSON text takes when it stands in JSON as a text."""
+    return estimate_tokens(json.dumps(text, ensure_ascii=False))
 
 
 # --- curating
@@ -274,7 +331,7 @@ def _reflect(turn: Turn, arguments: dict[str, Any]) -> Answer:
     target = args.text(arguments, "target" if arguments.get("target") else "text")
     change = {"forget": facts.forget, "pin": facts.pin, "unpin": facts.unpin}[action]
     ids = change(turn.caller, turn.space, agent, target, deadline=until)
-    return Answer(text=f"Done ({action}): {', '.join(ids)}.", structured=told)
+    return Answer(text=f"Done ({action}): {_named(ids)}.", structured=told)
 
 
 def _reflect_add(turn: Turn, agent: str, arguments: dict[str, Any], told: dict[str, Any]) -> Answer:
@@ -311,7 +368,13 @@ def _reflect_update(turn: Turn, agent: str, arguments: dict[str, Any], told: dic
         raise NoemaError(error.code, message, hint=error.hint, details=error.details) from error
     if label is not None:
         told = {**told, "fact_id": revised.fact.id, "confidence": label}
-    return Answer(text=f"Replaced by fact {revised.fact.id}: {', '.join(revised.retired)}.", structured=told)
+    return Answer(text=f"Replaced by fact {revised.fact.id}: {_named(revised.retired)}.", structured=told)
+
+
+def _named(ids: Sequence[str]) -> str:
+    """Ids as far as an answer names them, and how many there are beside."""
+    more = len(ids) - _LISTED
+    return ", ".join(ids[:_LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 _CALLS: Final = {

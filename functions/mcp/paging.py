@@ -10,7 +10,8 @@ from __future__ import annotations
 import hashlib
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import msgspec
@@ -50,7 +51,21 @@ class Page(msgspec.Struct, frozen=True):
     rest: Place | None
 
 
-def take(texts: Sequence[str], start: Place = Place(), budget: int = BUDGET) -> Page:  # noqa: B008 - frozen
+Cost = Callable[
+    [int, str], int
+]  # (item, its text or a part of it) -> estimated tokens of what it adds to the answer
+
+
+def _plain(item: int, text: str) -> int:  # noqa: ARG001 - as `Cost`
+    return estimate_tokens(text)
+
+
+def take(
+    texts: Sequence[str],
+    start: Place = Place(),  # noqa: B008 - frozen
+    budget: int = BUDGET,
+    cost: Cost = _plain,
+) -> Page:
     """As many of the texts as fit, at least a part of one. Only a text that alone is too long is cut."""
     pieces: list[Piece] = []
     left, char = budget, start.char
@@ -59,26 +74,34 @@ def take(texts: Sequence[str], start: Place = Place(), budget: int = BUDGET) -> 
         if not text and char:
             char = 0
             continue
-        size = estimate_tokens(text)
+        size = cost(item, text)
         if size <= left:
             pieces.append(Piece(item, text, whole=char == 0))
             left -= size
         elif pieces:
             return Page(tuple(pieces), Place(item, char))
+        elif len(text) <= 1:  # what comes with it is over the budget alone; there is nothing to cut
+            pieces.append(Piece(item, text, whole=char == 0))
+            left = 0
         else:
-            end = fitting(text, left)
+            end = fitting(text, left, partial(_with_mark, cost, item))
             pieces.append(Piece(item, text[:end] + CUT, whole=False))
             return Page(tuple(pieces), Place(item, char + end))
         char = 0
     return Page(tuple(pieces), None)
 
 
-def fitting(text: str, budget: int) -> int:
+def _with_mark(cost: Cost, item: int, part: str) -> int:
+    """What a part costs that ends with the mark of a cut."""
+    return cost(item, part + CUT)
+
+
+def fitting(text: str, budget: int, cost: Callable[[str], int] = estimate_tokens) -> int:
     """How many characters of a text fit; at least one, and at the end of a line or word where one is near."""
-    low, high = 1, min(len(text), budget * _BYTES)  # no character has less than a byte
+    low, high = 1, max(1, min(len(text), budget * _BYTES))  # no character has less than a byte
     while low < high:
         middle = (low + high + 1) // 2
-        if estimate_tokens(text[:middle]) <= budget:
+        if cost(text[:middle]) <= budget:
             low = middle
         else:
             high = middle - 1
@@ -88,6 +111,11 @@ def fitting(text: str, budget: int) -> int:
         if place > low * 3 // 4:
             return place + 1
     return low
+
+
+def shortened(text: str, most: int) -> str:
+    """A text of the caller's own, as far as an answer repeats it: whole, or its beginning and a mark."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 # --- cursors

@@ -56,6 +56,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 
     text: for a reader; recalled text in it is fenced. structured: the same for a program, if the tool has an
     output schema. origin: which part of memory it holds text from, if any. rest: the cursor that goes on.
+    degraded: why the search behind it did not rank by meaning, or not everything.
     """
 
     text: str
@@ -63,6 +64,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     origin: str | None = None
     rest: str | None = None
     failed: bool = False
+    degraded: str | None = None
 
 
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
@@ -163,6 +165,8 @@ def _result(turn: Turn, answer: Answer) -> dict[str, Any]:
         meta[ORIGIN] = {"space": turn.space, "memory": answer.origin, "trust": "data"}
     if answer.rest is not None:
         meta[NEXT_CURSOR] = answer.rest
+    if answer.degraded is not None:
+        meta["noema/degraded"] = answer.degraded
     return {**told, "_meta": meta}
 
 

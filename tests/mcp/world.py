@@ -12,11 +12,13 @@ from jsonschema import Draft202012Validator
 from mcp_types import methods
 
 from functions.mcp.handler import TOOLBOX
+from functions.mcp.paging import BUDGET, estimate_tokens
 from functions.worker import work
 from tests.functions.world import KEYED, Answer, World
 
 OUTPUTS = {tool["name"]: tool.get("outputSchema") for tool in TOOLBOX.listed}
 INPUTS = {tool["name"]: tool["inputSchema"] for tool in TOOLBOX.listed}
+OWN_WORDS = 500  # estimated tokens around what was recalled: marks, names of members, the cursor, ids
 STATELESS = "2026-07-28"
 META = {
     "io.modelcontextprotocol/protocolVersion": STATELESS,
@@ -110,6 +112,9 @@ def text_of(result: Mapping[str, Any]) -> str:
 def check(tool: str, result: Mapping[str, Any]) -> None:
     """What a strict client asks: valid types, and structured content exactly where the schema promises it."""
     mcp_types.CallToolResult.model_validate(result)
+    structured = json.dumps(result.get("structuredContent", {}), ensure_ascii=False, allow_nan=False)
+    for told in (text_of(result), structured):
+        assert estimate_tokens(told) <= BUDGET + OWN_WORDS, told[:200]
     schema = OUTPUTS[tool]
     if result["isError"]:
         assert "structuredContent" not in result
@@ -117,7 +122,6 @@ def check(tool: str, result: Mapping[str, Any]) -> None:
     if schema is None:
         return
     Draft202012Validator(schema).validate(result["structuredContent"])
-    json.dumps(result["structuredContent"], allow_nan=False)
 
 
 def client(*, settings: Any = KEYED, scope: str = "*") -> Mcp:
