@@ -27,12 +27,12 @@ from core.language.ast_meta import (
     Validate,
     Verify,
 )
-from core.meta import identity, offers, policies, schema, transactions
+from core.meta import capsules, identity, offers, policies, schema, transactions
 from core.meta.artifacts import verify
 from core.meta.changes import changes
 from core.meta.coordinates import describe_snapshot, snapshot
 from core.meta.history import history
-from core.meta.legality import preview, preview_import, validate
+from core.meta.legality import preview, validate
 from core.meta.operands import coordinates, text_of
 from core.meta.primer import primer
 from core.meta.search import search
@@ -92,14 +92,6 @@ def _error(statement: Describe, scope: Scope) -> Answer:
     return Answer(value=value, context=coordinates(scope))
 
 
-def _no_capsules(statement: Describe | ExportCapsule, _: Scope) -> Answer:
-    """DESCRIBE CAPSULE and EXPORT CAPSULE: not there."""
-    what = "DESCRIBE" if isinstance(statement, Describe) else "EXPORT"
-    raise NoemaError(
-        "UnsupportedCapability", f"{what} CAPSULE is not there: this service has no Capsules yet"
-    )
-
-
 # --- the tables
 
 _DESCRIBE: Final[dict[DescribeTopic, Respond]] = {
@@ -119,7 +111,7 @@ _DESCRIBE: Final[dict[DescribeTopic, Respond]] = {
     "TRANSACTION": transactions.by_id,
     "IDEMPOTENCY KEY": transactions.by_key,
     "SNAPSHOT": describe_snapshot,
-    "CAPSULE": _no_capsules,
+    "CAPSULE": capsules.describe,
     "EPISTEMIC POLICY": policies.policy,
     "PROJECTION CAPABILITY": policies.capability,
     "TRUST": policies.trust,
@@ -144,6 +136,6 @@ _FAMILIES: Final[dict[type[Any], Respond]] = {
     Validate: validate,
     Verify: verify,
     PreviewKml: preview,
-    PreviewImport: preview_import,
-    ExportCapsule: _no_capsules,
+    PreviewImport: capsules.preview_import,
+    ExportCapsule: capsules.export,
 }
