@@ -37,11 +37,11 @@ from core.protocol.response import (
 from core.state.space import SpaceState
 from core.transaction.needs import Missing, Need
 from core.transaction.prepare import Plan, Retry, Unit, prepare
-from core.transaction.run import UnitOutcome, replayed, run_unit
+from core.transaction.run import UnitOutcome, authority_at, replayed, run_unit
 from core.transaction.scope import Context
 
 __all__ = [
-    "PHASES", "Context", "Outcome", "Plan", "Unit", "UnitOutcome", "execute", "plan_request", "refused",
+    "PHASES", "Context", "Outcome", "Plan", "Unit", "UnitOutcome", "authority_at", "execute", "plan_request", "refused",
     "replayed", "respond", "run_unit", "skipped",
 ]  # fmt: skip
 
@@ -129,7 +129,7 @@ def _one(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> UnitOut
     if kept["digest"] != unit.retry.digest:
         error = NoemaError("IdempotencyConflict", "the idempotency key stands for another request")
         return refused(unit, error)
-    return replayed(kept["outcome"], unit)
+    return replayed(kept["outcome"], unit, authority_at(context, plan.request, state))
 
 
 def refused(unit: Unit, error: NoemaError) -> UnitOutcome:

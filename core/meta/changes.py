@@ -12,7 +12,7 @@ from typing import Final
 from core.authority import authorize
 from core.errors import NoemaError
 from core.language.ast_meta import Changes
-from core.meta.log import MOST, seen_changes, walk
+from core.meta.log import MOST, is_shown, seen_changes, walk
 from core.meta.operands import coordinates, count_of, text_of, world_of
 from core.model.elements import Json
 from core.model.ids import kind_of
@@ -39,7 +39,7 @@ def changes(statement: Changes, scope: Scope) -> Answer:
             has not been reached.
         Missing: commits of the log must be handed in.
     """
-    authorize(scope.context.principal, "read")
+    authorize(scope.context.principal, "read_history")
     wanted = count_of(statement.limit, "LIMIT")
     size = _USUAL if wanted is None else min(wanted, _MOST)
     after, seq = _place(statement, scope)
@@ -77,8 +77,9 @@ def _place(statement: Changes, scope: Scope) -> tuple[int, int]:
 
 
 def _envelope(delta: Delta, world: World, scope: Scope) -> dict[str, Json] | None:
-    shown = {change.id for change in seen_changes(delta, world)}
-    if not shown and (delta.puts or delta.gone or delta.meta is None):
+    seen = seen_changes(delta, world)
+    shown = {change.id for change in seen}
+    if not shown and (delta.puts or delta.gone or delta.meta is None or not is_shown(delta, scope, seen)):
         return None
     envelope = change_envelope(scope.state.meta, delta)
     envelope["changes"] = [

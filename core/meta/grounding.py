@@ -66,6 +66,8 @@ class Grounding:
             basis,
             letters=self._letters + lending,
             admits=None if open_to_all else self._admits,
+            times=None if world.context.hidden_fields is None else self._times,
+            length=None if world.context.hidden_fields is None else self._length,
         )
         world.spend(len(self._scores.bounds))
 
@@ -118,13 +120,25 @@ class Grounding:
 
     def _admits(self, element_id: str, term: str) -> bool:
         """Whether the caller may know that an element has a term."""
+        return self._times(element_id, term, 1) > 0
+
+    def _times(self, element_id: str, term: str, often: int) -> int:
+        """How often an element has a term for the caller; 0 where it does not exist for them."""
         element = self.world.get(element_id)
         if element is None:
-            return False
+            return 0
         hidden = self.world.hidden(element)
         if not hidden:
-            return True
-        return any(term in words(text) for _, text in visible_texts(element, hidden))
+            return often
+        return sum(words(text).count(term) for _, text in visible_texts(element, hidden))
+
+    def _length(self, element_id: str) -> int:
+        """How many terms an element's text has for the caller."""
+        element = self.world.get(element_id)
+        hidden = None if element is None else self.world.hidden(element)
+        if element is None or not hidden:
+            return self.world.view.text_length(element_id)
+        return sum(len(words(text)) for _, text in visible_texts(element, hidden))
 
 
 def visible_texts(element: AnyElement, hidden: frozenset[str] | None) -> list[tuple[str, str]]:

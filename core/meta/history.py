@@ -11,18 +11,17 @@ from typing import Final
 
 import msgspec
 
-from core.authority import authorize
+from core.authority import authorize, holds
 from core.errors import NoemaError
 from core.language.ast_meta import History
-from core.meta.log import CHUNK, MOST, seen_changes, walk
+from core.meta.log import CHUNK, MOST, is_shown, seen_changes, walk
 from core.meta.operands import coordinates, count_of, text_of, world_of
 from core.meta.paging import Page, page_of
 from core.model.elements import Activity, AnyElement, Assertion, Evidence, Json
 from core.model.ids import is_element_id, kind_of, version_of_transaction
 from core.model.instants import format_instant
-from core.model.log import Delta
+from core.model.log import Change, Delta
 from core.protocol.response import Warning  # noqa: A004 - the protocol's word
-from core.query.world import World
 from core.transaction.scope import Answer, Scope
 
 _USUAL, _MOST = 100, 1_000
@@ -48,7 +47,7 @@ def history(statement: History, scope: Scope) -> Answer:
             the cursor.
         Missing: commits of the log must be handed in.
     """
-    authorize(scope.context.principal, "read")
+    authorize(scope.context.principal, "read_history")
     page = page_of("history", statement, scope, usual=_USUAL, most=_MOST)
     asked = _range(statement, scope)
     if statement.element is not None:
@@ -76,6 +75,7 @@ def _element(statement: History, scope: Scope) -> AnyElement:
     found = world_of(scope).get(element_id) if is_element_id(element_id) else None
     if found is None:
         raise NoemaError("NotFoundOrNotVisible", "there is no such element, or you may not see it")
+    authorize(scope.context.principal, "read_history", (scope.present or scope.view).get(found.id) or found)
     return found
 
 
@@ -102,7 +102,7 @@ def _of_element(element: AnyElement, asked: Range, page: Page, scope: Scope) -> 
         if image is not None:
             fresh = delta.seq in asked and delta.ver > int(page.at.get("v", 0))
             if fresh and page.size > 0:
-                rows.append(_transition(delta, image, before))
+                rows.append(_transition(delta, image, before, scope))
             before = image
         if len(rows) == page.size or looked == MOST:
             break
@@ -119,13 +119,13 @@ def _of_element(element: AnyElement, asked: Range, page: Page, scope: Scope) -> 
     )
 
 
-def _transition(delta: Delta, image: AnyElement, before: AnyElement | None) -> dict[str, Json]:
+def _transition(delta: Delta, image: AnyElement, before: AnyElement | None, scope: Scope) -> dict[str, Json]:
     created = image.system.created_tx == delta.tx_id
     state = image.system.state
     if image.system.updated_tx != delta.tx_id:  # what stood here was erased; the stub stands in for it
-        return {**_commit(delta), "op": "created" if created else "updated", "erased": True}
+        return {**_commit(delta, scope), "op": "created" if created else "updated", "erased": True}
     row: dict[str, Json] = {
-        **_commit(delta),
+        **_commit(delta, scope),
         "version": image.system.version,
         "op": "created" if created else "purged" if state == "purged" else "updated",
         "state": state,
@@ -188,8 +188,9 @@ def _of_space(asked: Range, page: Page, scope: Scope) -> Answer:
             place = last
             break
         looked, place = looked + 1, delta.ver
-        if delta.seq in asked and page.size > 0:
-            rows.append(_summary(delta, world))
+        seen = seen_changes(delta, world)
+        if delta.seq in asked and page.size > 0 and is_shown(delta, scope, seen):
+            rows.append(_summary(delta, seen, scope))
         if len(rows) == page.size or looked == MOST:
             break
     more = place < last and page.size > 0
@@ -201,25 +202,27 @@ def _of_space(asked: Range, page: Page, scope: Scope) -> Answer:
     )
 
 
-def _summary(delta: Delta, world: World) -> dict[str, Json]:
+def _summary(delta: Delta, seen: list[Change], scope: Scope) -> dict[str, Json]:
     counts: dict[str, dict[str, int]] = {}
-    for change in seen_changes(delta, world):
+    for change in seen:
         ops = counts.setdefault(kind_of(change.id), {})
         ops[change.op] = ops.get(change.op, 0) + 1
-    row = {**_commit(delta), "changed": counts}
+    row = {**_commit(delta, scope), "changed": counts}
     if delta.meta is not None:
         row["schema_environment_version"] = delta.meta.schema.version
     return row
 
 
-def _commit(delta: Delta) -> dict[str, Json]:
-    return {
+def _commit(delta: Delta, scope: Scope) -> dict[str, Json]:
+    row: dict[str, Json] = {
         "space_seq": delta.seq,
         "tx_id": delta.tx_id,
         "committed_at": format_instant(delta.at),
         "transaction_class": delta.transaction_class,
-        "principal_id": delta.origin.principal,
     }
+    if holds(scope.context.principal, "read_raw_origin"):
+        row["principal_id"] = delta.origin.principal
+    return row
 
 
 def _kept(scope: Scope, after: int, until: int, expected: int) -> Iterator[Delta]:

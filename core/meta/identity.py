@@ -32,6 +32,8 @@ def principal_of(scope: Scope) -> dict[str, Json]:
 
 
 def _may(who: Principal) -> Json:
+    if who.access is not None:
+        return sorted(who.access.anywhere)
     return "everything" if who.permissions is None else sorted(who.permissions)
 
 

@@ -17,7 +17,8 @@ import msgspec
 from core.errors import NoemaError
 from core.language import bind, format_command, is_mutation, language_of, parameter_names, parse, to_canonical
 from core.language.ast_kql import Find
-from core.language.ast_meta import PreviewImport, PreviewKml, Validate
+from core.language.ast_meta import PreviewKml, Validate
+from core.meta import capsules
 from core.meta.artifacts import validate_package
 from core.meta.operands import artifact_of, coordinates, options_of, past_scope, text_of
 from core.model.elements import KIND_OF_TYPE, Concept, Json, Proposition
@@ -26,7 +27,7 @@ from core.protocol.canonical import digest_of
 from core.protocol.response import Warning  # noqa: A004 - the protocol's word
 from core.query import plan_json, snapshot_needed
 from core.transaction.draft import Draft
-from core.transaction.scope import Answer, Scope
+from core.transaction.scope import Answer, Scope, governed
 
 _OPTIONS: Final = frozenset({"plan", "parameters"})
 _LISTED: Final = 100  # changes that a preview lists one by one
@@ -41,15 +42,20 @@ _NOTES: Final[dict[str, str]] = {
 
 
 def validate(statement: Validate, scope: Scope) -> Answer:
-    """VALIDATE KQL, KML or SCHEMA PACKAGE.
+    """VALIDATE KQL, KML, CAPSULE, SCHEMA PACKAGE or IMPORT PLAN.
 
     Raises:
-        NoemaError: UnsupportedCapability for Capsules and import plans, and for unknown options.
+        NoemaError: UnsupportedCapability for unknown options.
         Missing: an older state or a staged artifact must be handed in.
     """
-    if statement.target in {"CAPSULE", "IMPORT PLAN"}:
-        raise _unsupported(f"VALIDATE {statement.target}")
     options = options_of(statement.options, _OPTIONS)
+    if statement.target == "CAPSULE":
+        value = capsules.validate(statement.subject, scope)
+        return Answer(value={**value, **_boundary(scope)}, context=coordinates(scope))
+    if statement.target == "IMPORT PLAN":
+        plan = artifact_of(statement.subject, scope, "import plan")
+        value = capsules.validate_plan(plan, {"parameters": _parameters(options, scope)}, scope)
+        return Answer(value={**value, **_boundary(scope)}, context=coordinates(scope))
     if statement.target == "SCHEMA PACKAGE":
         value = validate_package(artifact_of(statement.subject, scope, "package"), scope.env)
         return Answer(value={**value, **_boundary(scope)}, context=coordinates(scope))
@@ -117,10 +123,13 @@ def _check_kql(find: Find, options: dict[str, Any], scope: Scope) -> dict[str, J
     state = scope.state
     needed = snapshot_needed(find, scope.query_context(), head_seq=state.seq, head_at=state.at)
     inner = scope if needed is None else past_scope(scope, scope.context.given.state_at(needed))
-    plan = plan_json(inner.view, find, inner.env, inner.query_context())
+    query = inner.query_context()
+    plan = plan_json(inner.view, find, inner.env, query)
     found: dict[str, Json] = {"reads_seq": inner.state.seq}
-    if options.get("plan"):
-        found["plan"] = plan
+    if options.get("plan"):  # KIP §30.4: its order and its guesses follow from counts that take everything in
+        found["plan"] = (
+            plan if query.visible is None else {"not_shown": "not everything here is visible to you"}
+        )
     return found
 
 
@@ -167,6 +176,7 @@ def _run(statement: Any, scope: Scope) -> tuple[Draft, MutationResult]:
     """A bound KML statement over a draft of the present state; who calls drops it."""
     context = scope.context
     draft = Draft(scope.state, now=max(context.now, scope.state.at), origin=context.principal.origin)
+    context = governed(context, scope.request, scope.state, draft.view)
     done = mutate(draft, statement, scope.env, context.principal, scope.query_context())
     return draft, done
 
@@ -213,15 +223,6 @@ def _without(value: Json, fresh: set[str]) -> Json:
     return value
 
 
-def preview_import(_: PreviewImport, __: Scope) -> Answer:
-    """PREVIEW IMPORT CAPSULE: not there.
-
-    Raises:
-        NoemaError: UnsupportedCapability, always.
-    """
-    raise _unsupported("PREVIEW IMPORT CAPSULE")
-
-
 # --- what every answer here says of itself
 
 
@@ -235,7 +236,3 @@ def _boundary(scope: Scope) -> dict[str, Json]:
 
 def _note(code: str) -> Warning:
     return Warning(code=code, message=_NOTES[code])
-
-
-def _unsupported(what: str) -> NoemaError:
-    return NoemaError("UnsupportedCapability", f"{what} is not there: this service has no Capsules yet")

@@ -10,12 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from core.authority import holds
 from core.errors import NoemaError
 from core.model.elements import AnyElement
 from core.model.log import Change, Delta
 from core.query.world import World
 from core.transaction.record import changes_of
 from core.transaction.scope import Scope
+
+CONTROL: Final = "governance"
+"""The member of a Commit Record that tells of a change of the control plane (`core.governance.audit`)."""
 
 CHUNK: Final = 256  # commits asked for at a time
 MOST: Final = 4_096  # commits looked at for one page; a longer walk goes on with the next page
@@ -59,6 +63,18 @@ def one(scope: Scope, version: int) -> Delta | None:
         if error.code == "HistoricalSnapshotUnavailable":
             return None
         raise
+
+
+def is_shown(delta: Delta, scope: Scope, changes: list[Change]) -> bool:
+    """Whether a commit exists for the caller, given those of its changes that do (KIP §30.4).
+
+    One that touched only what is hidden does not; one of the control plane alone does for auditors.
+    """
+    if changes:
+        return True
+    if CONTROL in delta.record:
+        return holds(scope.context.principal, "read_audit")
+    return not (delta.puts or delta.gone) or delta.origin.principal == scope.context.principal.id
 
 
 def seen_changes(delta: Delta, world: World) -> list[Change]:

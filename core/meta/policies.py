@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, get_args
 
-from core.authority import allows
+from core.authority import allows, holds
 from core.epistemic.case import Doubt, Status
 from core.epistemic.eligibility import Reason
 from core.epistemic.policy import BASELINE, DISCOUNT, POLICIES, Policy, find_policy
@@ -126,7 +126,7 @@ def trust(statement: Describe, scope: Scope) -> Answer:
     """
     subject = optional_text(statement.subject, "DESCRIBE TRUST")
     state = scope.trust
-    owner = scope.context.principal.permissions is None
+    owner = holds(scope.context.principal, "manage_trust")
     value: dict[str, Json] = {
         "classes": list(get_args(TrustClass)),
         "scopes": list(get_args(TrustScope)),

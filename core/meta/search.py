@@ -73,7 +73,7 @@ def search(statement: Search, scope: Scope) -> Answer:
     _check_mode(optional_text(statement.mode, "MODE"))
     page = page_of("search", statement, scope, usual=_USUAL, most=_MOST)
     state = _searched(statement, page, scope)
-    inner = past_scope(scope, state)
+    inner = past_scope(scope, state).searching()
     world = world_of(inner)
     probe = _probe(statement, inner)
     grounding = Grounding(world, probe)

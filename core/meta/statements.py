@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from core.model.elements import AnyElement, Assertion, Concept, Proposition
@@ -119,7 +119,7 @@ class Statements:
     def _taken(self, keys: Iterator[str], first: list[str]) -> Iterator[str]:
         """Distinct candidates as far as the bound allows: those given, then those of the shortest lists."""
         taken: set[str] = set()
-        lists = sorted((self.world.view.find(key) for key in dict.fromkeys(keys)), key=len)
+        lists = sorted((self._found(key) for key in dict.fromkeys(keys)), key=len)
         for ids in (first, *map(reversed, lists)):
             for found in ids:
                 if found in taken:
@@ -131,6 +131,14 @@ class Statements:
                 yield found
             self.world.spend()
 
+    def _found(self, key: str) -> Sequence[str]:
+        """Ids under a key; where something is hidden, those that are not, so that the bound tells nothing of it."""
+        found = self.world.view.find(key)
+        if self.world.open:
+            return found
+        self.world.spend(len(found))
+        return [each for each in found if self.world.get(each) is not None]
+
     # --- words
 
     def _gain(self, said: frozenset[str]) -> float:
@@ -138,6 +146,8 @@ class Statements:
         return sum(self._weights[term] * one for term in self._asked & said)
 
     def _said(self, proposition: Proposition, depth: int = 0) -> frozenset[str]:
+        if not self.world.tells(proposition):
+            return _NOTHING
         obj = proposition.object
         target = self._label(obj.id, depth) if isinstance(obj, Ref) else frozenset(words(str(obj.value)))
         return (

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import msgspec
 
-from core.authority import authorize
+from core.authority import authorize, holds
 from core.errors import NoemaError
 from core.language.ast_meta import Describe
-from core.meta.log import one, seen_changes
+from core.meta.log import is_shown, one, seen_changes
 from core.meta.operands import coordinates, text_of, world_of
 from core.model.elements import Json
 from core.model.ids import version_of_transaction
-from core.model.log import Delta
+from core.model.log import Change, Delta
 from core.transaction.record import committed_receipt, summary
 from core.transaction.scope import Answer, Scope
 
@@ -31,12 +31,19 @@ def by_id(statement: Describe, scope: Scope) -> Answer:
     tx_id = text_of(statement.subject, "DESCRIBE TRANSACTION")
     delta = find_commit(tx_id, scope)
     if delta is None:
-        raise NoemaError(
-            "TransactionUnknown",
-            "the space knows no transaction of this id, or keeps it no longer; that does not mean it was aborted",
-            details={"status": "unknown"},
-        )
-    return Answer(value=_described(delta, scope), context=coordinates(scope))
+        raise _unknown()
+    seen = seen_changes(delta, world_of(scope))
+    if not is_shown(delta, scope, seen):
+        raise _unknown()
+    return Answer(value=_described(delta, seen, scope), context=coordinates(scope))
+
+
+def _unknown() -> NoemaError:
+    return NoemaError(
+        "TransactionUnknown",
+        "the space knows no transaction of this id, or keeps it no longer; that does not mean it was aborted",
+        details={"status": "unknown"},
+    )
 
 
 def find_commit(tx_id: str, scope: Scope) -> Delta | None:
@@ -52,12 +59,16 @@ def find_commit(tx_id: str, scope: Scope) -> Delta | None:
     return delta if delta is not None and delta.tx_id == tx_id else None
 
 
-def _described(delta: Delta, scope: Scope) -> dict[str, Json]:
+def _described(delta: Delta, seen: list[Change], scope: Scope) -> dict[str, Json]:
     """A commit as its receipt, with who made it; the changes are those that the caller may know of."""
+    who = scope.context.principal
     receipt = committed_receipt(scope.state.meta.space_id, delta)
-    shown = msgspec.structs.replace(receipt, change_summary=summary(seen_changes(delta, world_of(scope))))
+    shown = msgspec.structs.replace(receipt, change_summary=summary(seen))
     value: dict[str, Json] = msgspec.to_builtins(shown)
-    value["origin"] = {"principal_id": delta.origin.principal, "channel": delta.origin.channel}
+    if holds(who, "read_raw_origin"):
+        value["origin"] = {"principal_id": delta.origin.principal, "channel": delta.origin.channel}
+    if holds(who, "read_audit") and "authority" in delta.record:
+        value["authority"] = delta.record["authority"]
     packages = delta.record.get("schema_packages")
     if packages is not None:
         value["schema_packages"] = packages

@@ -67,10 +67,16 @@ class Retention(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Governance(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Protected classification of one element (KIP §6.2)."""
+    """Protected state of one element, which no author writes (KIP §6.2, §31).
+
+    quarantined: kept, and out of ordinary use; that withdraws nothing (Governance §133-134). authority: how strongly
+    it may influence action, if a host has raised it above `descriptive` (KIP §31.3).
+    """
 
     classification: str | None = None
     policy_ref: str | None = None
+    quarantined: bool = False
+    authority: str | None = None
 
 
 class StructuralRef(msgspec.Struct, frozen=True, array_like=True):

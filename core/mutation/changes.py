@@ -207,6 +207,10 @@ def set_retention(work: Work, clause: SetRetention) -> None:
     checked = _retention(values)
     for selected in select_targets(work, clause.target, clause.where, clause.limit):
         edit = work.edit(selected.id, "manage_retention")
+        if (
+            "legal_hold" in checked
+        ):  # KIP Governance §163: no writer keeps what must go, or lets go what must stay
+            work.edit(selected.id, "legal_hold")
         expect_version(work, edit, clause.expect_version)
         base = edit.base.retention if edit.base is not None else Retention()
         held = edit.fields.get("retention", base)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from core.authority import Action
 from core.errors import NoemaError
 from core.model.elements import AnyElement, Concept, Json
 from core.model.ids import Kind
@@ -22,17 +23,23 @@ REMOVED: Final = object()
 class Edit:
     """What a statement assigns to one element; a new one if `base` is None.
 
-    id, kind: which element; base: the element as the statement found it; fields: struct fields to set;
+    id, kind: which element; base: the element as the statement found it; action: by which deed a new one is made,
+    authorised once all of it is known; fields: struct fields to set;
     appended: ids to add to fields that are lists of them;
     attributes and facets: members to set or remove; additions and removals: structural references.
     """
 
-    __slots__ = ("additions", "appended", "attributes", "base", "facets", "fields", "id", "kind", "removals")
+    __slots__ = (
+        "action", "additions", "appended", "attributes", "base", "facets", "fields", "id", "kind", "removals",
+    )  # fmt: skip
 
-    def __init__(self, element_id: str, kind: Kind, base: AnyElement | None) -> None:
+    def __init__(
+        self, element_id: str, kind: Kind, base: AnyElement | None, action: Action | None = None
+    ) -> None:
         self.id = element_id
         self.kind = kind
         self.base = base
+        self.action = action
         self.fields: dict[str, Any] = {}
         self.appended: dict[str, dict[str, None]] = {}
         self.attributes: dict[str, Any] = {}

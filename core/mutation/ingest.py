@@ -39,8 +39,8 @@ def mint_evidence(
     for entry in entries:
         fields = _fields(work, entry, artifact)
         key = entry.client_key
-        existing = work.draft.find_client_key("evidence", key) if isinstance(key, str) else None
-        if existing is not None and existing.system.state != "purged":
+        existing = work.by_client_key("evidence", key) if isinstance(key, str) else None
+        if existing is not None:
             check_retry(existing, "evidence", fields)
             minted[entry.key] = existing.id
             continue

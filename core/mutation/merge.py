@@ -182,5 +182,6 @@ def _impact(work: Work, source: str, target: str) -> tuple[int, int]:
             redirects += 1
             subject = target if element.subject == source else element.subject
             obj: Term = Ref(target) if element.object == Ref(source) else element.object
-            collisions += bool(view.find(tuple_key(subject, element.predicate_ref, obj)))
+            there = view.find(tuple_key(subject, element.predicate_ref, obj))
+            collisions += any(work.get(found) is not None for found in there)
     return redirects, collisions

@@ -97,6 +97,7 @@ def write_concept(work: Work, clause: CreateConcept, edit: Edit) -> None:
 
 
 def _take_key(work: Work, edit: Edit, schema_ref: str, key: str) -> None:
+    work.check_free(schema_ref, key)
     found = work.draft.find_concept(schema_ref, key)
     if found is not None and found.system.state != "purged":
         raise NoemaError(
@@ -148,6 +149,7 @@ def declare_upsert(work: Work, clause: UpsertConcept) -> Edit:
             hint='Write MATCH {type: "...", key: "..."}.',
         )
     else:
+        work.check_free(definition.ref, members["key"])
         known = work.keys.get(concept_key(definition.ref, members["key"]))
         edit = work.edits[known] if known is not None else work.new("concept", "create")
         edit.fields.update(schema_ref=definition.ref, key=members["key"])
@@ -327,8 +329,7 @@ def _client_key(node: ast.Scalar | None) -> str | None:
 
 
 def _retried(work: Work, kind: Kind, key: str | None) -> AnyElement | None:
-    found = None if key is None else work.draft.find_client_key(kind, key)
-    return None if found is None or found.system.state == "purged" else found
+    return None if key is None else work.by_client_key(kind, key)
 
 
 def _claim_client_key(work: Work, edit: Edit, key: str | None) -> None:

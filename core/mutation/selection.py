@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from core.authority import authorize
 from core.errors import NoemaError
 from core.language import ast
 from core.language.checks import bound_variables
@@ -65,5 +66,11 @@ def _chosen(work: Work, target: ast.TargetRef, where: ast.Where | None) -> list[
 
 
 def solutions(work: Work, where: ast.Where, first: str | None = None) -> list[dict[str, Any]]:
-    """Every solution of a WHERE block over the state in which the statement began."""
+    """Every solution of a WHERE block over the state in which the statement began.
+
+    Raises:
+        NoemaError: NotAuthorized for who may not read: a selection tells what there is, by what it changes and counts
+            (KIP §88.6).
+    """
+    authorize(work.principal, "read")
     return select(work.draft.view, where, work.env, work.query, first=first)

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from core.authority import authorize_new
 from core.errors import NoemaError
+from core.governance import is_derived
 from core.model.elements import Activity, AnyElement, Assertion, Concept, Evidence
 from core.model.ids import Kind
 from core.mutation.edit import Edit
+from core.mutation.labels import label
 from core.mutation.structural import Addition, Removal
 from core.mutation.work import CLASSES, Work
 from core.schema.definitions import ConceptType, StructuralField
@@ -31,9 +34,22 @@ def settle(work: Work) -> None:
         NoemaError: whatever a Schema or Core rule is broken by; the caller drops the draft.
     """
     written = [(edit, _write(work, edit)) for edit in work.edits.values()]
+    label(work)
     for edit, element in written:
         if element is not None:
             _check(work, edit, element)
+            if edit.base is None:
+                _authorize(work, edit)
+
+
+def _authorize(work: Work, edit: Edit) -> None:
+    """Let a new element pass, as it finally stands: of which type, about what, under which label."""
+    element = work.draft.get(edit.id)
+    assert element is not None, "it has just been written"
+    assert edit.action is not None, "whatever is new was made by a deed"
+    authorize_new(work.principal, edit.action, element)
+    if is_derived(element):
+        authorize_new(work.principal, "derive", element)
 
 
 def _write(work: Work, edit: Edit) -> AnyElement | None:

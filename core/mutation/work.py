@@ -29,7 +29,7 @@ from core.mutation.edit import Edit
 from core.mutation.lifecycle import EDITABLE
 from core.query import QueryContext
 from core.schema.environment import Environment
-from core.state.indexes import any_type_key, canonical_key, concept_key
+from core.state.indexes import any_type_key, canonical_key, client_key, concept_key
 from core.transaction.draft import Draft
 
 CLASSES: Final[dict[Kind, type[Any]]] = {
@@ -136,7 +136,7 @@ class Work:
     def new(self, kind: Kind, action: Action) -> Edit:
         """An element to be created, with its id."""
         authorize(self.principal, action)
-        edit = Edit(self.draft.reserve(kind), kind, None)
+        edit = Edit(self.draft.reserve(kind), kind, None, action)
         self.edits[edit.id] = edit
         return edit
 
@@ -278,6 +278,29 @@ class Work:
             ):
                 out.append(element_id)
         return out
+
+    def by_client_key(self, kind: Kind, key: str) -> AnyElement | None:
+        """The element of a kind that was created under a client key, if it exists for the caller (KIP §7.5)."""
+        for candidate in self.draft.view.find(client_key(kind, key)):
+            found = self.get(candidate)
+            if found is not None and found.client_key == key and found.system.state != "purged":
+                return found
+        return None
+
+    def check_free(self, schema_ref: str, key: str) -> None:
+        """Refuse a key whose holder does not exist for the caller: a second holder would break its uniqueness.
+
+        Whoever may create in a type can learn in this way that a key of it is taken, and nothing else: KIP §7.3 is
+        a MUST, so here it wins over §30.4 (decision 11).
+
+        Raises:
+            NoemaError: NotFoundOrNotVisible.
+        """
+        found = self.draft.find_concept(schema_ref, key)
+        if found is not None and found.system.state != "purged" and self.get(found.id) is None:
+            raise NoemaError(
+                "NotFoundOrNotVisible", "there is no Concept of this key that you may see or make"
+            )
 
     def _type_of(self, element_id: str) -> str | None:
         element = self.get(element_id)

@@ -30,6 +30,10 @@ from core.schema.validate import check_literal_object, check_object, check_subje
 from core.state.memo import Memo
 from core.state.space import SpaceState
 
+_NONE: Final[frozenset[str]] = frozenset()
+_NAMED: Final = frozenset({"stance", "evidence_class", "activity_class"})
+"""Fields that naming a record in an explanation would tell."""
+
 _MEMBERS: Final = frozenset({
     "purpose", "risk", "policy", "include_historical", "include_hypothetical", "explanation", "context",
 })  # fmt: skip
@@ -129,13 +133,19 @@ class _Sight:
         self.open = world.open
 
     def get(self, element_id: str) -> AnyElement | None:
-        if self._usable is None:
-            return self._world.get(element_id)
+        element = self._world.get(element_id) if self._usable is None else self._used(element_id)
+        if isinstance(element, Proposition) and not self._world.tells(element):
+            return None
+        return element
+
+    def _used(self, element_id: str) -> AnyElement | None:
         element = self._world.stored(element_id)
+        assert self._usable is not None
         return element if element is not None and self._usable(element) else None
 
     def readable(self, element: AnyElement) -> bool:
-        return self._world.get(element.id) is not None
+        seen = self._world.get(element.id) is not None
+        return seen and not (self._world.hidden(element) or _NONE) & _NAMED
 
     def functional(self, predicate_ref: str) -> bool:
         definition = self._world.env.known("predicate", predicate_ref)
@@ -212,7 +222,7 @@ class Believer:
         def extend(row: Row) -> Iterator[Row]:
             value = known_value(target, row)
             element = self.world.get(value.id) if isinstance(value, Ref) else None
-            if isinstance(element, Proposition):
+            if isinstance(element, Proposition) and self.world.tells(element):
                 about = Target(element.subject, element.predicate_ref, element.object, element.id)
                 yield from self._bound(row, pattern, about)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from core.errors import NoemaError
+from core.governance import authority_lineage
 from core.model.elements import (
     KIND_OF_TYPE,
     Activity,
@@ -78,23 +79,13 @@ def _governance(element: AnyElement) -> dict[str, Json]:
     lineage = authority_lineage(element)
     if lineage:
         out["authority_lineage"] = [IdText(found) for found in lineage]
+    if governance.authority is not None:
+        out["max_influence_authority"] = governance.authority
+    if governance.quarantined:
+        out["quarantined"] = True
     if element.system.state == "purged":
         out["purged"] = True
     return out
-
-
-def authority_lineage(element: AnyElement) -> list[str]:
-    """Ids of what an element was made from; its influence may never pass theirs (KIP §31.5, §88.9)."""
-    if isinstance(element, Assertion):
-        return [citation.evidence for citation in element.evidence]
-    if isinstance(element, Evidence):
-        generated = () if element.generated_by is None else (element.generated_by,)
-        return [*element.source, *generated, *element.corrects]
-    return [ref.target for ref in element.structural if _is_derivation(ref.field)]
-
-
-def _is_derivation(field: str) -> bool:
-    return field.rpartition("/")[2] in {"derived_from", "compiled_from", "compiled_by"}
 
 
 def _retention(element: AnyElement) -> dict[str, Json]:
@@ -244,7 +235,7 @@ def _shape(*names: str, **inner: _Shape) -> _Shape:
 
 _SHAPES: Final[dict[str, _Shape]] = {
     "governance": _shape(
-        "classification", "policy_ref", "authority_lineage", "max_influence_authority", "purged"
+        "classification", "policy_ref", "authority_lineage", "max_influence_authority", "quarantined", "purged"
     ),
     "retention": _shape("retention_class", "expires_at", "legal_hold"),
     "_system": _shape(

@@ -128,17 +128,16 @@ def _match_elements(world: World, pattern: Elements, access: Access, after: str 
     ids = every if after is None else lambda row: _behind(every(row), after)
     cls = CLASS_OF[pattern.kind]
     any_state, slot = pattern.any_state, pattern.var.slot
-    by_type = access.index in {
-        "type",
-        "type+key",
-    }  # then every candidate has the type, which is never cut short
+    # then every candidate has the type, which is never cut short; where fields are hidden, it may be one of them
+    by_type = world.context.hidden_fields is None and access.index in {"type", "type+key"}
     checks = [
         _check(world, cls, test)
         for test in pattern.tests
         if _is_constant(test.want) and not (by_type and test.path == ("schema_ref",))
     ]
     binders = [_binder(world, test) for test in pattern.tests if not _is_constant(test.want)]
-    if world.open and not checks and not binders and access.index in {"type", "kind"}:
+    plain = world.open and world.context.hidden_fields is None
+    if plain and not checks and not binders and access.index in {"type", "kind"}:
         return _listed(world, slot, ids, LETTER[pattern.kind])
 
     def extend(row: Row) -> Iterator[Row]:
@@ -284,6 +283,8 @@ def _match_tuples(world: World, pattern: Tuples, access: Access) -> Extend:
             element = world.get(found)
             if not isinstance(element, Proposition) or element.system.state != "active":
                 continue
+            if not world.tells(element):
+                continue
             if allowed is not None and element.predicate_ref not in allowed:
                 continue
             extended = bind_term(row, subject, Ref(element.subject))
@@ -312,7 +313,7 @@ def _match_known(world: World, pattern: Known) -> Extend:
     def extend(row: Row) -> Iterator[Row]:
         world.spend()
         element = world.get(pattern.id)
-        if isinstance(element, Proposition) and ends_visible(world, element):
+        if isinstance(element, Proposition) and ends_visible(world, element) and world.tells(element):
             extended = row if pattern.var is None else bind(row, pattern.var.slot, Ref(element.id))
             if extended is not None:
                 yield extended

@@ -97,9 +97,10 @@ def _propositions(world: World, key: str) -> Iterator[Proposition]:
         element = world.get(found)
         if isinstance(element, Proposition) and element.system.state == "active":
             obj = element.object
-            if world.open or (
+            seen = world.open or (
                 world.sees(element.subject) and (isinstance(obj, Literal) or world.sees(obj.id))
-            ):
+            )
+            if seen and world.tells(element):
                 yield element
 
 

@@ -20,6 +20,8 @@ from core.state.view import View
 
 _CHECK_EVERY: Final = 1024  # rows between two looks at the clock: a few milliseconds of work
 _PORTION: Final = 64  # candidates that are paid for at once
+_NONE: Final[frozenset[str]] = frozenset()
+_TUPLE: Final = frozenset({"subject", "predicate_ref", "object"})
 _REMEMBERED: Final = 8_192  # elements kept for the rest of the query: a decoded one is not decoded again
 
 
@@ -94,6 +96,10 @@ class World:
             if place % _PORTION == 0:
                 self.spend(_PORTION)
             yield found
+
+    def tells(self, proposition: AnyElement) -> bool:
+        """Whether the caller may read what a Proposition says; one who may only know that it is there may not."""
+        return not (self.hidden(proposition) or _NONE) & _TUPLE
 
     def hidden(self, element: AnyElement) -> frozenset[str] | None:
         """Dot paths of an element's fields that the caller may not read."""

@@ -68,10 +68,10 @@ class Scores:
     weights: what each term of the query is worth, most telling first. bounds: for each text, more than it earns.
     """
 
-    def __init__(self, postings: Postings, basis: Basis) -> None:
+    def __init__(self, postings: Postings, basis: Basis, length: Callable[[str], int] | None = None) -> None:
         self.weights: dict[str, float] = {}
         self.bounds: dict[str, float] = {}
-        self._postings = postings
+        self._length = postings.text_length if length is None else length
         self._slope = K1 * B / max(basis.average, 1.0)
         self._found: list[
             tuple[float, dict[str, int]]
@@ -94,7 +94,7 @@ class Scores:
 
     def earned(self, element: str) -> float:
         """What a text earns: BM25 over its length."""
-        held_back = _FLOOR + self._slope * self._postings.text_length(element)
+        held_back = _FLOOR + self._slope * self._length(element)
         total = 0.0
         for top, found in self._found:
             times = found.get(element)
@@ -133,6 +133,8 @@ def score(
     *,
     letters: str,
     admits: Callable[[str, str], bool] | None = None,
+    times: Callable[[str, str, int], int] | None = None,
+    length: Callable[[str], int] | None = None,
 ) -> Scores:
     """The texts that have a term of the query, ready to be ranked.
 
@@ -142,14 +144,18 @@ def score(
         basis: what weights are reckoned against. It must not depend on texts that the caller may not see.
         letters: of the kinds whose texts may be ranked; texts of all kinds count towards a term's frequency.
         admits: whether an element counts as having a term, for the caller; None: whenever it has it.
+        times: how often an element that counts has a term for the caller, who may not read all of it.
+        length: how many terms an element's text has for the caller; None: as many as it has.
     """
     found: list[tuple[float, str, list[tuple[str, int]]]] = []
     for term in dict.fromkeys(terms):
         having = list(postings.word(term))
         if admits is not None:
             having = [pair for pair in having if admits(pair[0], term)]
+        if times is not None:
+            having = [(element, times(element, term, often)) for element, often in having]
         found.append((inverse_frequency(basis.documents, len(having)), term, having))
-    scores = Scores(postings, basis)
+    scores = Scores(postings, basis, length)
     for idf, term, having in sorted(found, key=lambda item: -item[0]):
         scores.add(term, idf, having, letters)
     return scores

@@ -22,7 +22,7 @@ from core.model.ids import part_key
 from core.protocol.canonical import digest_of
 from core.protocol.capabilities import ISOLATION, check_requirements
 from core.protocol.request import IngestEvidence, Operation, Request
-from core.transaction.scope import Context, space_uri
+from core.transaction.scope import ACT_AS, Context, space_uri
 
 _CACHED_TEXT: Final = 8_192  # characters; longer commands are rarely sent twice
 
@@ -211,7 +211,9 @@ def _digest(request: Request, ops: tuple[Op, ...], ingest: tuple[IngestEvidence,
     the schema, so that a retry after a schema change is still a retry (KIP §34, Transactions §75-76).
     """
     token = request.read.snapshot_token
+    act_as = request.extensions.get(ACT_AS)
     return digest_of({
+        **({} if act_as is None else {"act_as": act_as}),
         "kip": request.kip,
         "operations": [
             {

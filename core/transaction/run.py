@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from core.authority import authorize
+from core.authority import Principal, authorize
 from core.errors import NoemaError
 from core.language.ast_kml import KmlStatement
 from core.language.ast_kql import Find
@@ -40,7 +40,7 @@ from core.transaction.draft import Draft
 from core.transaction.needs import past_view
 from core.transaction.prepare import Op, Plan, Unit
 from core.transaction.record import committed_receipt, no_effect_receipt, record_of, summary
-from core.transaction.scope import Answer, Context, Scope
+from core.transaction.scope import Answer, Context, Scope, governed
 
 
 class UnitOutcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -48,6 +48,7 @@ class UnitOutcome(msgspec.Struct, frozen=True, kw_only=True):
 
     delta: the commit to append, if there is one. tentative: what a dry run would have appended, so that later
     units of the same dry run can see it. failed: it committed nothing and its key stays free (KIP §34.3).
+    authority: what its caller might see when it ran, as `authority_at` tells it.
     """
 
     results: list[OperationResult]
@@ -56,25 +57,51 @@ class UnitOutcome(msgspec.Struct, frozen=True, kw_only=True):
     delta: Delta | None = None
     tentative: Delta | None = None
     failed: bool = False
+    authority: str = ""
 
     def retained(self) -> Json:
         """The outcome as the JSON value that is kept under its idempotency key."""
-        return msgspec.to_builtins({"results": self.results, "receipt": self.receipt})
+        kept: dict[str, Any] = {"results": self.results, "receipt": self.receipt}
+        if self.authority:
+            kept["authority"] = self.authority
+        return msgspec.to_builtins(kept)
 
 
 class _Kept(msgspec.Struct, frozen=True):
     results: list[OperationResult]
     receipt: Receipt | None
+    authority: str = ""
 
 
-def replayed(kept: Json, unit: Unit) -> UnitOutcome:
-    """A retained outcome as the answer to a retry, which may have other op_ids (KIP §34.3)."""
+def replayed(kept: Json, unit: Unit, authority: str | None = None) -> UnitOutcome:
+    """A retained outcome as the answer to a retry, which may have other op_ids (KIP §34.3).
+
+    A key is no capability: where the caller may see other things now than when the outcome was made, the answer says
+    what became of the request and leaves out what its operations showed (KIP §88.4).
+
+    Args:
+        kept: as `UnitOutcome.retained` gave it.
+        unit: of the retry.
+        authority: the caller's now; None for an outcome that has just been made.
+    """
     outcome = msgspec.convert(kept, _Kept)
+    withheld = authority is not None and authority != outcome.authority
     results = [
-        msgspec.structs.replace(result, op_id=op.operation.op_id)
+        msgspec.structs.replace(_withheld(result) if withheld else result, op_id=op.operation.op_id)
         for result, op in zip(outcome.results, unit.ops, strict=True)
     ]
     return UnitOutcome(results=results, receipt=outcome.receipt)
+
+
+def _withheld(result: OperationResult) -> OperationResult:
+    note = Warning(code="ResultWithheld", message="what you may see here has changed since; ask again")
+    return msgspec.structs.replace(result, result=None, warnings=[note], next_cursor=UNSET)
+
+
+def authority_at(context: Context, request: Request, state: SpaceState) -> str:
+    """A text that differs whenever what the caller may see by a space's records differs; empty without records."""
+    access = governed(context, request, state).principal.access
+    return "" if access is None else access.digest
 
 
 def run_unit(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> UnitOutcome:
@@ -95,6 +122,7 @@ def run_unit(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> Uni
 def _read(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> UnitOutcome:
     at, view = _bound_state(state, plan.request, context)
     _check_preconditions(at, plan.request)
+    context = governed(context, plan.request, state)
     scope = _scope(view, at, plan.request, context, present=state)
     results = []
     for op in unit.ops:
@@ -199,6 +227,7 @@ def _write(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> UnitO
         _check_seq(state, token, "the snapshot token")
     _check_preconditions(state, request)
     draft = Draft(state, now=max(context.now, state.at), origin=context.principal.origin)
+    context = governed(context, request, state, draft.view)
     scope = _scope(draft.view, state, request, context)
     minted: dict[str, Any] = {}
     if unit.ingest:
@@ -211,7 +240,7 @@ def _write(state: SpaceState, unit: Unit, plan: Plan, context: Context) -> UnitO
             results.append(_run_op(op, draft, scope, minted))
         except NoemaError as error:
             return _failed(state, unit, results, error, context)
-    return _finished(draft, unit, results, dry_run=request.options.dry_run)
+    return _finished(draft, unit, results, context, dry_run=request.options.dry_run)
 
 
 def _check_seq(state: SpaceState, wanted: int, what: str) -> None:
@@ -257,23 +286,38 @@ def _run_op(op: Op, draft: Draft, scope: Scope, minted: dict[str, Any]) -> Opera
     )
 
 
-def _finished(draft: Draft, unit: Unit, results: list[OperationResult], *, dry_run: bool) -> UnitOutcome:
+def _finished(
+    draft: Draft, unit: Unit, results: list[OperationResult], context: Context, *, dry_run: bool
+) -> UnitOutcome:
     changes = draft.changes()
     if dry_run:
         note = Warning(code="DryRun", message="nothing was committed", details={"would": summary(changes)})
         noted = [msgspec.structs.replace(result, warnings=[note]) for result in results]
         return UnitOutcome(results=noted, tentative=draft.finish())
     result_digest = digest_of([msgspec.to_builtins(result.result) for result in results])
+    authority = "" if context.principal.access is None else context.principal.access.digest
     if not changes:
         receipt = no_effect_receipt(draft.state, unit.digest, result_digest)
-        return UnitOutcome(results=results, receipt=receipt)
+        return UnitOutcome(results=results, receipt=receipt, authority=authority)
     record = record_of(
         draft, request_digest=unit.digest, result_digest=result_digest, transaction_class="cognitive"
     )
+    record.update(_authorised(context.principal))
     delta = draft.finish(record)
     assert delta is not None, "a draft with changes has a delta"
     receipt = committed_receipt(draft.state.meta.space_id, delta)
-    return UnitOutcome(results=results, receipt=receipt, delta=delta)
+    return UnitOutcome(results=results, receipt=receipt, delta=delta, authority=authority)
+
+
+def _authorised(principal: Principal) -> dict[str, Any]:
+    """What let a commit pass, for its Commit Record (Governance §178): nothing where scopes alone decide."""
+    access = principal.access
+    if access is None or not access.version:
+        return {}
+    decision: dict[str, Any] = {"policy_version": access.version, "records": access.used}
+    if principal.acting_as is not None:
+        decision["acting_as"] = principal.acting_as
+    return {"authority": decision}
 
 
 # --- failing

@@ -7,12 +7,14 @@ never live here: behaviour beyond that.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from core.authority import Principal, allows, projectable, visible
 from core.epistemic.trust import TrustState, trust_of
+from core.errors import NoemaError
+from core.governance import admit
 from core.model.elements import AnyElement
 from core.model.instants import Instant
 from core.protocol.canonical import digest_of
@@ -65,6 +67,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         return digest_of(
             [
                 who.id,
+                None if who.access is None else who.access.digest,
                 sorted(who.hidden),
                 sorted(who.projected),
                 None if who.permissions is None else sorted(who.permissions),
@@ -73,13 +76,39 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
+ACT_AS: Final = "noema/act_as"
+"""The extension of a request that says whose voice its claims are made in: `{"id": "C-..."}` (KIP §28.4)."""
+
+
+def governed(context: Context, request: Request, state: SpaceState, view: View | None = None) -> Context:
+    """A request's surroundings with what its caller may do in a space now (KIP §28.6).
+
+    Asked for every attempt at a unit, on the state it runs on, so that the authority of a commit is that of the
+    state it commits onto. `view` is the transaction's own, where there is one: what it has made is looked at too.
+
+    Raises:
+        NoemaError: InvalidRequestEnvelope for an ACT_AS that names nobody.
+    """
+    principal = admit(context.principal, state.meta, state if view is None else view, context.now)
+    named = request.extensions.get(ACT_AS)
+    if named is not None:
+        actor = named.get("id")
+        if not isinstance(actor, str) or not actor:
+            raise NoemaError(
+                "InvalidRequestEnvelope", f'{ACT_AS} takes {{"id": "..."}}', details={"at": "$.extensions"}
+            )
+        principal = msgspec.structs.replace(principal, acting_as=actor)
+    return msgspec.structs.replace(context, principal=principal)
+
+
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """One operation's surroundings.
 
     view: what it reads: the start state, or the transaction's own view of it. state: the committed state the
     request started from. env: the schema in force. request: the envelope it stands in. parameters: what the
     operation was given, for commands within a command (VALIDATE, PREVIEW). present: the newest state, where `view`
-    is of the past; who may see an element is decided by what it is now (KIP §48.5).
+    is of the past; who may see an element is decided by what it is now (KIP §48.5). search: it is a search's, in which
+    only what may be searched takes part.
     """
 
     view: View
@@ -89,6 +118,7 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     request: Request
     parameters: dict[str, Any] = {}
     present: View | None = None
+    search: bool = False
 
     @property
     def trust(self) -> TrustState:
@@ -113,11 +143,10 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             snapshot_at=at.at,
             now=context.now,
             principal=principal.id,
-            authority=context.authority
-            if principal.hidden or principal.projected or principal.permissions is not None
-            else principal.id,
-            visible=self._asked(visible) if principal.hidden or principal.projected else None,
-            projectable=self._asked(projectable) if principal.projected else None,
+            authority=principal.id if principal.unlimited else context.authority,
+            visible=self._sight(at),
+            hidden_fields=self._fields(at),
+            projectable=self._asked(projectable, at) if _projects_apart(principal) else None,
             may_project=allows(principal, "project"),
             purpose=said.purpose if isinstance(said.purpose, str) else None,
             risk=said.risk if isinstance(said.risk, str) else None,
@@ -127,10 +156,38 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
             overdue=context.overdue,
         )
 
-    def _asked(self, gate: Callable[[Principal, AnyElement], bool]) -> Callable[[AnyElement], bool]:
+    def _asked[T](
+        self, gate: Callable[[Principal, AnyElement], T], at: SpaceState
+    ) -> Callable[[AnyElement], T]:
         """A gate for this caller; it is asked about what an element is now, whatever it was (KIP §48.5)."""
         principal, now = self.context.principal, self.present or self.view
+        if now is self.view and at is self.state:  # then what is asked about is what it is now
+            return lambda element: gate(principal, element)
         return lambda element: gate(principal, now.get(element.id) or element)
+
+    def _fields(self, at: SpaceState) -> Callable[[AnyElement], frozenset[str]] | None:
+        access = self.context.principal.access
+        return None if access is None or access.unmasked else self._asked(lambda _, e: access.hidden(e), at)
+
+    def _sight(self, at: SpaceState) -> Callable[[AnyElement], bool] | None:
+        principal = self.context.principal
+        access = principal.access
+        if access is None:
+            limited = bool(principal.hidden or principal.projected)
+            return self._asked(visible, at) if limited else None
+        if self.search:
+            return None if access.searches_all else self._asked(lambda _, e: access.finds(e), at)
+        return None if access.open else self._asked(visible, at)
+
+    def searching(self) -> Scope:
+        """The same surroundings for a search: what may not be searched takes no part in one (KIP §29.3)."""
+        return msgspec.structs.replace(self, search=True)
+
+
+def _projects_apart(principal: Principal) -> bool:
+    """Whether what counts in a projection is not simply what is visible."""
+    access = principal.access
+    return bool(principal.projected) if access is None else not access.projects_all
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
