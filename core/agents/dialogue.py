@@ -138,16 +138,8 @@ def read_question(body: wire.RecallInput) -> Question:
     """The question in a recall request.
 
     Raises:
-        NoemaError: `InvalidInput`, `PayloadTooLarge`, or `NotImplementedYet` for a budget, which the extractive
-            provider does not keep and therefore does not pretend to.
+        NoemaError: `InvalidInput`, `PayloadTooLarge`.
     """
-    if body.budget is not None:
-        raise NoemaError(
-            "NotImplementedYet",
-            "a recall budget is not available in this deployment",
-            hint="Leave `budget` out.",
-            details={"member": "budget"},
-        )
     return Question(query=check_query(body.query), context=_context(body.context))
 
 

@@ -1,172 +1,353 @@
-"""Recall: questions answered from a space, by extraction, with receipts; and probes.
+"""Recall: questions answered from a space, with receipts; at once, or later where the caller prefers that.
 
-What lives here: loading the state, and the record of what was asked. What must never
-live here: what bears on a question (`core.agents.offline`). A recall never writes the log; it leaves one row in
-the collection `recall`, which expires (contract §3).
+What lives here: who answers (a model, or the offline provider), under which budget, and the record of it. What must
+never live here: how an answer is found (`recall_run`, `recall_packets`). A recall never writes the log: it leaves one
+row in the collection `recall`, which expires (contract §3), and a few counts beside it.
+
+Every answer is fenced by the purge generation it began under: if something was erased meanwhile, the answer may hold
+its words, so it is withheld, and its record too, in the same transaction that would have kept it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
-from core.agents.dialogue import Question, check_query, read_question, text_of
-from core.agents.maintenance.decay import SLEEP_TASK
-from core.agents.offline import MODEL
-from core.agents.offline.answers import Answer, answer
-from core.agents.offline.lines import Line, hidden_ids
-from core.agents.offline.quotation import best_passage
-from core.agents.vocabulary import local_name
-from core.model.elements import AnyElement, Concept, Evidence, Proposition
-from core.model.ids import kind_of
-from core.model.instants import format_instant
-from core.model.literals import Literal
-from core.ports import Clock, Row
+from core.agents.dialogue import Question, read_question
+from core.agents.offline.lines import Line
+from core.model.elements import Json
+from core.model.instants import Instant, format_instant
+from core.models.chat import Models
+from core.models.tokens import Tokenizer
+from core.ports import Check, Clock, Row, When, Write
 from core.protocol import http_types as wire
-from core.search.bm25 import basis_of, score
-from core.search.text import words
+from core.protocol.canonical import digest_of
 from core.service.conversations import CITES, Conversations
+from core.service.faults import reading
+from core.service.kip import Kip
+from core.service.memory_policy import policy_of
+from core.service.probes import Probes
+from core.service.readers import PrincipalOf, reader_of
+from core.service.reading_counts import count, millionths
+from core.service.recall_packets import Delivered, Packing, effective
+from core.service.recall_run import Ask, Recalled, Thinking
 from core.service.spaces import Spaces
+from core.service.thinking import Allowance, Unlimited
 from core.service.values import Caller
-from core.service.vectors import Vectors
-from core.state.indexes import type_key
+from core.storage.head import Head
+from core.storage.layout import HEAD, space_pk
 
-MAX_PROBE: Final = 100
-EMBEDDING_MS: Final = 2000  # for embedding a question; after that words alone rank, and the answer says so
+DEADLINE_MS: Final = 25_000  # below the 29 s of API Gateway
+RESERVE_MS: Final = 1_500  # of it, to cite and to keep the record in
+ERASED: Final = "something was erased while this was answered; ask again"
 _KEPT_QUERY: Final = (
     4000  # characters of a question on record, so that the record is one row and expires whole
 )
+_KEPT_ANSWER: Final = 100_000
+_LOOKED_BACK: Final = 5  # newest recalls among which the one before is looked for
+_CARRIED_MS: Final = 3600 * 1000  # how long an exchange is carried on
+
+
+class NoModels:
+    """Nobody has a model: the offline provider does the work."""
+
+    def of(self, space_id: str, role: str) -> None:
+        """None."""
+
+
+class Epoch(msgspec.Struct, frozen=True):
+    """What an answer was begun under."""
+
+    instance: str
+    pgen: int
+
+    def stands(self, head: Head) -> bool:
+        """Whether nothing was erased since."""
+        return (head.instance, head.pgen, head.state) == (self.instance, self.pgen, "active")
+
+
+class Erased(Exception):  # noqa: N818 - says that an answer must be withheld
+    """Something was erased since an answer was begun."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A question as it is answered and kept on record."""
+
+    question: Question
+    budget: wire.RecallBudget | None = None
+
+    def record(self, most: int = _KEPT_QUERY) -> Json:
+        """What the record says was asked, the query cut at so many characters."""
+        question = self.question
+        if len(question.query) > most:
+            question = msgspec.structs.replace(question, query=question.query[:most] + "…")
+        budget = {} if self.budget is None else {"budget": msgspec.to_builtins(self.budget)}
+        return {**msgspec.to_builtins(question), **budget}
+
+    @staticmethod
+    def of(record: Json) -> Asked:
+        """The question of a record that holds it whole.
+
+        Raises:
+            msgspec.ValidationError: it is none.
+        """
+        members = dict(record) if isinstance(record, dict) else {}
+        budget = msgspec.convert(members.pop("budget", None), wire.RecallBudget | None)
+        return Asked(msgspec.convert(members, Question), budget)
+
+
+class Ended(msgspec.Struct, frozen=True):
+    """An answer, and what it was begun under. packet: what goes with a budgeted one."""
+
+    recalled: Recalled
+    epoch: Epoch
+    packet: Delivered | None = None
+
+    def row(self) -> Row:
+        """What a record says of the answer."""
+        recalled = self.recalled
+        receipt = None if self.packet is None else msgspec.json.encode(self.packet.receipt).decode()
+        return {
+            "status": "completed" if recalled.failed is None else "failed",
+            "failed_reason": recalled.failed,
+            "answer": recalled.text[:_KEPT_ANSWER] or None,
+            "model": recalled.model,
+            "pgen": self.epoch.pgen,
+            "delivery": "legacy_trace_only" if receipt is None else "packet",
+            "receipt": receipt,
+            CITES: " ".join(sorted(recalled.touched)) or None,
+            **{name: number for name, number in msgspec.structs.asdict(recalled.usage).items() if number},
+        }
+
+    def counts(self) -> dict[str, int]:
+        """What is counted of it."""
+        recalled = self.recalled
+        told = (
+            {"failed": 1} if recalled.failed is not None else {"recalls": 1, "entities": len(recalled.cited)}
+        )
+        if recalled.uncertainty is not None and recalled.failed is None:
+            told |= {"reports": 1, "unsure": millionths(recalled.uncertainty)}
+        return told | msgspec.structs.asdict(recalled.usage)
+
+    def withheld(self) -> Ended:
+        """What is answered where something was erased meanwhile."""
+        nothing = Recalled(
+            text="", found=False, model=self.recalled.model, usage=self.recalled.usage, failed=ERASED
+        )
+        return Ended(nothing, self.epoch)
 
 
 class Recall:
-    """Answers questions. Safe to share between threads."""
+    """Answers questions and probes. Safe to share between threads.
+
+    Args:
+        clock: the time.
+        spaces: reads.
+        conversations: where the record is kept.
+        kip: runs a model's reading commands; without it, a model has the searches alone.
+        models: who answers for a space; without any, the offline provider does.
+        allowance_of: what a space may spend.
+        tokenizer: counts what a budget bounds; without it, a budget is refused.
+        principal_of: who a caller is to the engine.
+    """
 
     def __init__(
         self,
         clock: Clock,
         spaces: Spaces,
         conversations: Conversations,
-        vectors: Vectors | None = None,
+        *,
+        kip: Kip | None = None,
+        models: Models | None = None,
+        allowance_of: Callable[[str], Allowance] | None = None,
+        tokenizer: Tokenizer | None = None,
+        principal_of: PrincipalOf = reader_of,
     ) -> None:
         self._clock = clock
         self._spaces = spaces
         self._conversations = conversations
-        self._vectors = vectors
+        self._models: Models = NoModels() if models is None else models
+        self._allowance_of = allowance_of or (lambda _: Unlimited())
+        self._principal_of = principal_of
+        self._thinking = Thinking(clock, spaces, kip)
+        self._packing = Packing(clock, tokenizer)
+        self._probes = Probes(clock, spaces, principal_of=principal_of)
 
-    def recall(self, caller: Caller, space_id: str, body: wire.RecallInput) -> wire.AgentOutput:
-        """Answer a question in prose.
+    def recall(
+        self, caller: Caller, space_id: str, body: wire.RecallInput, *, deadline: Instant | None = None
+    ) -> wire.AgentOutput:
+        """Answer a question in prose, or with a packet where a budget holds.
+
+        What goes wrong with a model is told in `failed_reason`, beside what there is of an answer.
+
+        Args:
+            caller: who asks.
+            space_id: the space.
+            body: what came over the wire.
+            deadline: when the answer must be there (ms).
 
         Raises:
-            NoemaError: `InvalidInput`, `PayloadTooLarge`, `NotImplementedYet` for a budget,
+            NoemaError: `InvalidInput`, `PayloadTooLarge`, `NotImplementedYet` for a budget without a tokenizer,
                 `NotFoundOrNotVisible`, `ServiceUnavailable`.
         """
-        question = read_question(body)
-        found = self._answer(space_id, question)
-        number = self._note(caller, space_id, question, found)
-        warnings = () if found.degraded is None else (f"dense: {found.degraded}",)
-        return wire.AgentOutput(content=found.text, conversation=number, model=MODEL, warnings=warnings)
+        ended, number = self._answered(caller, space_id, body, deadline)
+        return output_of(ended, number)
 
-    def recall_structured(self, caller: Caller, space_id: str, body: wire.RecallInput) -> wire.RecallOutput:
+    def recall_structured(
+        self, caller: Caller, space_id: str, body: wire.RecallInput, *, deadline: Instant | None = None
+    ) -> wire.RecallOutput:
         """Answer a question with its citations.
 
         Raises:
             NoemaError: as `recall`.
         """
-        question = read_question(body)
-        found = self._answer(space_id, question)
-        number = self._note(caller, space_id, question, found)
-        return wire.RecallOutput(
-            answer=found.text,
-            found=found.found,
-            uncertainty=found.uncertainty,
-            memories=tuple(_citation(line) for line in found.cited),
-            conversation=number,
-            usage=wire.Usage(),
-            model=MODEL,
-            degraded=found.degraded,
-        )
+        ended, number = self._answered(caller, space_id, body, deadline)
+        return structured_of(ended, number, space_id)
 
-    def probe(self, space_id: str, body: wire.ProbeInput) -> wire.ProbeOutput:
-        """Whether anything visible has a word of the query, without answering.
+    def probe(self, space_id: str, body: wire.ProbeInput, caller: Caller | None = None) -> wire.ProbeOutput:
+        """Whether there is anything, as `Probes.probe`."""
+        return self._probes.probe(space_id, body, caller)
 
-        Nothing is cut off while searching, so a miss is exhaustive. `search_exhaustive` is false where there are
-        more hits than the limit shows.
+    def _answered(
+        self, caller: Caller, space_id: str, body: wire.RecallInput, deadline: Instant | None
+    ) -> tuple[Ended, int | None]:
+        asked = Asked(read_question(body), body.budget)
+        until = (self._clock.now() + DEADLINE_MS if deadline is None else deadline) - RESERVE_MS
+        ended = self.answer(caller, space_id, asked, until)
+        return self._keep(caller, space_id, asked, ended)
+
+    def answer(self, caller: Caller, space_id: str, asked: Asked, until: Instant) -> Ended:
+        """The answer to a question, not yet on record.
 
         Raises:
-            NoemaError: `InvalidInput`, `PayloadTooLarge`, `NotFoundOrNotVisible`, `ServiceUnavailable`.
+            NoemaError: as `recall`.
         """
-        terms = words(check_query(body.query))
-        limit = max(1, min(MAX_PROBE, body.limit))
-        state = self._spaces.load(space_id)
-        hidden = hidden_ids(state) | frozenset(
-            state.find(type_key(SLEEP_TASK))
-        )  # notes to ourselves are no memory
-        found = score(
-            state, terms, basis_of(state), letters="CEP", admits=lambda element, _: element not in hidden
+        with reading():
+            head, state = self._spaces.read_current(space_id)
+        policy = policy_of(state.meta)
+        budget = effective(asked.budget, policy.recall_budget)
+        model = self._models.of(space_id, "recall")
+        epoch = Epoch(head.instance, head.pgen)
+        ask = Ask(
+            space_id,
+            asked.question,
+            self._principal_of(caller),
+            head,
+            state,
+            self._clock.now(),
+            until,
+            rounds=policy.recall_max_rounds,
         )
-        hits = [element for element, _ in found.ranked("CEP", {})]
-        shown = (state.get(element) for element in hits[:limit])
-        return wire.ProbeOutput(
-            found=bool(hits),
-            negative_cached=False,
-            search_exhaustive=len(hits) <= limit,
-            hits=tuple(_hit(element, terms) for element in shown if element is not None),
-        )
+        if budget is not None:
+            packet = self._packing.deliver(ask, budget, model, self._allowance_of(space_id))
+            return Ended(packet.recalled, epoch, packet)
+        if model is None:
+            return Ended(self._thinking.extract(ask), epoch)
+        earlier = self._earlier(caller, space_id, asked.question, epoch)
+        ask = msgspec.structs.replace(ask, earlier=earlier)
+        return Ended(self._thinking.think(ask, model, self._allowance_of(space_id)), epoch)
 
-    def _answer(self, space_id: str, question: Question) -> Answer:
-        state, now = self._spaces.load(space_id), self._clock.now()
-        vectors = self._vectors
-        if vectors is None or vectors.model is None:
-            return answer(state, question, now)
-        return answer(
-            state, question, now, lambda text: vectors.nearest(state, text, deadline=now + EMBEDDING_MS)
-        )
+    def _earlier(
+        self, caller: Caller, space_id: str, question: Question, epoch: Epoch
+    ) -> tuple[str, str] | None:
+        """The exchange before: the same caller's, in the same thread, lately, and under the same epoch."""
+        if caller.kind == "anonymous" or question.context.source is None:
+            return None
+        since = self._clock.now() - _CARRIED_MS
+        for record in self._conversations.newest(space_id, "recall", _LOOKED_BACK):
+            row, body = record.row, record.body
+            same = (row.get("user"), row.get("instance"), row.get("pgen"), row.get("thread")) == (
+                caller.subject, epoch.instance, epoch.pgen, question.context.source,
+            )  # fmt: skip
+            answer = record.text("answer")
+            if same and answer and record.status == "completed" and record.count("created") >= since:
+                return (str(body.get("query", "")), answer) if isinstance(body, dict) else None
+        return None
 
-    def _note(self, caller: Caller, space_id: str, question: Question, found: Answer) -> int | None:
+    # --- the record
+
+    def guard(self, space_id: str, epoch: Epoch) -> Write:
+        """What a transaction needs beside an answer: that nothing was erased since it was begun.
+
+        Raises:
+            Erased: something was.
+        """
+        if not epoch.stands(self._spaces.read_head(space_id)):
+            raise Erased
+        stands: Row = {"pgen": epoch.pgen, "instance": epoch.instance, "state": "active"}
+        return Check(space_pk(space_id), HEAD, When(equals=stands))
+
+    def count(self, space_id: str, ended: Ended) -> None:
+        """Count an answer."""
+        count(self._spaces.table, space_id, ended.epoch.instance, self._clock.now(), ended.counts())
+
+    def _keep(self, caller: Caller, space_id: str, asked: Asked, ended: Ended) -> tuple[Ended, int | None]:
         """Keep the question and its answer as a conversation of the collection `recall`.
 
         An anonymous reader of a public space writes nothing, this record included: reading must not cost the owner
         a row, and nobody could be asked about it.
         """
         if caller.kind == "anonymous":
-            return None
-        cited = {name for line in found.cited for name in (line.entity, line.source) if name}
-        row: Row = {"status": "completed", "answer": found.text, CITES: " ".join(sorted(cited)) or None}
-        if len(question.query) > _KEPT_QUERY:
-            question = msgspec.structs.replace(question, query=question.query[:_KEPT_QUERY] + "…")
-        return self._conversations.note(caller, space_id, "recall", msgspec.to_builtins(question), row)
+            return (ended if ended.epoch.stands(self._spaces.head(space_id)) else ended.withheld()), None
+        try:
+            number = self._note(caller, space_id, asked, ended, guarded=True)
+            if number is None and not ended.epoch.stands(self._spaces.head(space_id)):
+                ended = ended.withheld()
+        except Erased:
+            ended = ended.withheld()
+            number = self._note(caller, space_id, asked, ended, guarded=False)
+        self.count(space_id, ended)
+        return ended, number
+
+    def _note(
+        self, caller: Caller, space_id: str, asked: Asked, ended: Ended, *, guarded: bool
+    ) -> int | None:
+        row: Row = {**ended.row(), "thread": asked.question.context.source}
+        also = (lambda _: [self.guard(space_id, ended.epoch)]) if guarded else None
+        return self._conversations.note(caller, space_id, "recall", asked.record(), row, also=also)
+
+
+def output_of(ended: Ended, number: int | None) -> wire.AgentOutput:
+    """An answer in prose, as the wire has it."""
+    recalled = ended.recalled
+    return wire.AgentOutput(
+        content=recalled.text,
+        conversation=number,
+        model=recalled.model,
+        usage=recalled.usage,
+        failed_reason=recalled.failed,
+    )
+
+
+def structured_of(ended: Ended, number: int | None, space_id: str) -> wire.RecallOutput:
+    """An answer with its citations, as the wire has it. A packet goes without any: its items are its receipts."""
+    recalled, packet = ended.recalled, ended.packet
+    handle = None
+    if packet is not None and number is not None:
+        scope = wire.ReceiptScope(space_id=space_id, space_instance=ended.epoch.instance)
+        handle = wire.RecallReceipt(id=f"recall-{number}", digest=digest_of(packet.receipt), scope=scope)
+    return wire.RecallOutput(
+        answer=recalled.text,
+        found=recalled.found,
+        uncertainty=recalled.uncertainty,
+        memories=tuple(map(_citation, recalled.cited)),
+        conversation=number,
+        usage=recalled.usage,
+        model=recalled.model,
+        failed_reason=recalled.failed,
+        memory_budget=None if packet is None else packet.budget,
+        recall_receipt=handle,
+    )
 
 
 def _citation(line: Line) -> wire.Memory:
     return wire.Memory(
         entity=line.entity,
         type=line.kind,
-        name=f"{line.speaker}: {line.text}",
+        name=f"{line.speaker}: {line.text}" if line.speaker else line.text,
         confidence=line.confidence,
         source=line.source,
         created_at=format_instant(line.at),
-    )
-
-
-def _hit(element: AnyElement, terms: list[str]) -> wire.Memory:
-    """A probe's hit in the citation's shape."""
-    text, kind = "", kind_of(element.id)
-    source = None
-    at = element.system.created_at
-    if isinstance(element, Evidence):
-        text, kind_name = best_passage(text_of(element.payload.inline), tuple(terms)), element.evidence_class
-        at = element.observed_at or at
-        source = next(iter(element.source), None)
-    elif isinstance(element, Concept):
-        text, kind_name = (
-            element.name or str(element.attributes.get("summary", "")),
-            local_name(element.schema_ref),
-        )
-    elif isinstance(element, Proposition) and isinstance(element.object, Literal):
-        text, kind_name = str(element.object.value), local_name(element.predicate_ref)
-    else:
-        kind_name = kind
-    return wire.Memory(
-        entity=element.id, type=kind_name, name=text or None, source=source, created_at=format_instant(at)
     )

@@ -161,7 +161,7 @@ def warnings_of(required: Sequence[Item], optional: Sequence[Item]) -> tuple[str
 
 def lane_of(line: Line) -> str:
     """The channel through which a line was read."""
-    if line.kind == "commitment" or line.kind == "Commitment":
+    if line.kind in {"commitment", "Commitment"}:
         return "commitments"
     return {"A": "claims", "P": "claims", "E": "said"}.get(line.entity[0], "notes")
 
