@@ -1,7 +1,8 @@
 """Formation: conversations become memory, each exactly once, in order, in the background.
 
-What lives here: whose turn it is, under which lease, and what becomes of a conversation that cannot be formed.
-What must never live here: what a conversation means (`core.agents`). The row is the truth, a queue message only
+What lives here: whose turn it is, under which lease, which reader forms it, and what becomes of a conversation that
+cannot be formed. What must never live here: what a conversation means (`core.agents`), or how a model is led through
+it (`core.service.formation_model`). The row is the truth, a queue message only
 a hint: whoever gets one drains the whole space from the high-water mark `formed` in HEAD.
 
 Exactly once rests on one thing: a part of a conversation is one commit, which carries the lease's epoch, moves
@@ -10,18 +11,20 @@ that died, slept or got the message twice finds the row where the last commit le
 keyed by the input's digest, so even forming a conversation again adds nothing.
 
 A conversation that fails is tried again, later each time; the ones after it wait, for they may correct it. After
-three rounds over at least half an hour it is set aside (`cancelled`), visibly, and the space goes on.
+three rounds over at least half an hour it is set aside (`cancelled`), visibly, and the space goes on. Where it was a
+model that failed, the reader without one forms it before that, and the record says so.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
 import msgspec
 
 from core.agents.dialogue import Dialogue
-from core.agents.offline.formation import Formed, form_part
+from core.agents.offline.formation import Formed, Reading, form_part
 from core.errors import NoemaError
 from core.model.elements import Origin
 from core.model.instants import Instant
@@ -42,6 +45,7 @@ from core.ports import (
 from core.service.commit import Commits, Fenced, RowRefused
 from core.service.conversations import Conversations, Record
 from core.service.faults import reading
+from core.service.formation_model import Kept, Mind, Outcome, Place, Reader, add_warnings
 from core.service.hints import send_hint
 from core.service.leases import Leases
 from core.service.spaces import Spaces
@@ -71,6 +75,15 @@ FIRST_PAUSE_MS: Final = 60_000
 LATER_PAUSE_MS: Final = 15 * 60 * 1000
 HINT_GRACE_MS: Final = 60_000  # how long a hint may take before the sweep sends another
 _PAGE: Final = 100
+# Of a row, what attempts with a model left; a conversation that begins anew is without it.
+_ATTEMPTS: Final = ("reader", "window", "goes", "turns", "spent", "reviewed", "again")
+_READ: Final = (
+    "captured",
+    "done",
+    "evidence",
+    "claims",
+    "commitments",
+)  # how far its messages were filed and read
 
 # Faults that say nothing of the conversation: the drain stops, and the next one goes on from the row.
 _TRANSIENT: Final = frozenset(["ServiceUnavailable", "SerializationConflict", "OutcomeUnknown"])
@@ -100,7 +113,9 @@ class Formation:
         commits: Commits,
         leases: Leases,
         conversations: Conversations,
+        mind: Mind | None = None,
     ) -> None:
+        self.mind = mind
         self.table = table
         self.queue = queue
         self.clock = clock
@@ -190,6 +205,7 @@ class Formation:
                 "first_failed": None,
                 "retry_at": None,
                 "updated": now,
+                **dict.fromkeys(_ATTEMPTS),
             }
             writes: list[Write] = [
                 Update(
@@ -215,13 +231,18 @@ class _Run:
     """One drain of one space under one lease."""
 
     def __init__(self, service: Formation, space_id: str, fence: Fence, deadline: Instant) -> None:
-        self.fence = fence
+        self.lease = Kept(service.leases, service.clock, space_id, fence)
         self._service = service
         self._space_id = space_id
         self._deadline = deadline
         self._formed: list[int] = []
         self._failed: list[int] = []
         self._cancelled: list[int] = []
+
+    @property
+    def fence(self) -> Fence:
+        """The lease as it stands."""
+        return self.lease.fence
 
     def report(self, *, more: bool) -> Drained:
         """What has been done so far."""
@@ -241,7 +262,7 @@ class _Run:
                 continue
             if record.count("retry_at") > service.clock.now():
                 return self.report(more=True)
-            self.fence = service.leases.renew(self._space_id, self.fence, LEASE_MS)
+            self.lease.renew(LEASE_MS)
             if not self._form(record, head):
                 return self.report(more=True)
         return self.report(more=True)
@@ -280,7 +301,8 @@ class _Run:
                 self._pass_over(record, head)
                 return True
             dialogue = self._service.conversations.load_dialogue(record)
-            self._parts(record, head, dialogue)
+            if not self._read(record, head, dialogue):
+                return False
         except (Fenced, StoreFault):
             raise
         except RowRefused:
@@ -291,12 +313,68 @@ class _Run:
             return self._fail(record, head, error.code)
         except Exception as error:  # noqa: BLE001 - one conversation that breaks the reader must not stop a space
             return self._fail(record, head, type(error).__name__)
-        self._formed.append(record.number)
         return True
+
+    def _read(self, record: Record, head: Head, dialogue: Dialogue) -> bool:
+        """Form a conversation with the space's model, else without one; whether the drain may go on."""
+        mind = self._service.mind
+        offline = record.text("reader") == "offline"
+        model = None if mind is None or offline else mind.models.of(self._space_id, WORK)
+        if model is None and not offline and record.row.get("captured") is not None:
+            self._without_model(record, "no_model")  # it was filed for a model that is no more
+            return True
+        if mind is None or model is None:
+            self._parts(record, head, dialogue)
+            self._formed.append(record.number)
+            return True
+        place = Place(
+            self._space_id, str(head.instance), record, dialogue, self._ends(head), until=self._deadline
+        )
+        service = self._service
+        reader = Reader(
+            mind,
+            model,
+            place,
+            lease=self.lease,
+            spaces=service.spaces,
+            commits=service.commits,
+            clock=service.clock,
+        )
+        return self._after(record, head, reader.read())
+
+    def _after(self, record: Record, head: Head, outcome: Outcome) -> bool:
+        if outcome.reaction in ("complete", "warn"):
+            self._formed.append(record.number)
+            return True
+        if outcome.reaction == "offline":
+            self._without_model(record, outcome.reason)
+            return True
+        return self._fail(record, head, outcome.reason) if outcome.reaction == "again" else False
+
+    def _ends(self, head: Head) -> Callable[[Record], tuple[tuple[Write, ...], Row]]:
+        """What ends a conversation besides its row: nobody asks for it again, and the mark is behind it."""
+        pk = space_pk(self._space_id)
+        return lambda record: ((Delete(pk, again_sk(record.number)),), self._mark(record, head))
+
+    def _without_model(self, record: Record, reason: str) -> None:
+        """Let the reader without a model form a conversation that a model could not, and say so on the record."""
+        row: Row = {
+            **dict.fromkeys((*_ATTEMPTS, *_READ, "rounds", "first_failed", "retry_at", "failed_reason")),
+            "status": "submitted",
+            "reader": "offline",
+            "again": 1,
+            "run": record.count("run") + 1,
+            "warnings": add_warnings(record, [f"formed_offline: {reason}"]),
+            "updated": self._service.clock.now(),
+        }
+        when = When(equals={"nonce": record.row["nonce"], "run": record.row.get("run")})
+        sk = conversation_sk(WORK, record.number)
+        self._note(Proposal(None, rows=(Update(space_pk(self._space_id), sk, assign=row, when=when),)))
 
     def _parts(self, record: Record, head: Head, dialogue: Dialogue) -> None:
         """Commit the parts of a conversation that are not yet in the log."""
         service, start = self._service, record.count("done")
+        mode: Reading = "all" if record.count("again") else "new"
         told = Formed(start, record.count("evidence"), record.count("claims"), record.count("commitments"))
         while True:
             now = service.clock.now()
@@ -307,7 +385,11 @@ class _Run:
             ) -> Proposal:
                 origin = Origin(record.text("user") or "unknown", record.text("channel") or "rest")
                 draft = Draft(state, now=max(now, state.at), origin=origin)
-                part = form_part(draft, dialogue, begun)
+                part = (
+                    form_part(draft, dialogue, begun, reading="all")
+                    if mode == "all"
+                    else form_part(draft, dialogue, begun)
+                )
                 sums = _plus(before, part)
                 last = part.next >= len(dialogue.messages)
                 return Proposal(
@@ -330,7 +412,7 @@ class _Run:
             start = told.next
             if start >= len(dialogue.messages):
                 return
-            self.fence = service.leases.renew(self._space_id, self.fence, LEASE_MS)
+            self.lease.renew(LEASE_MS)
 
     def _advance(
         self, record: Record, begun: int, sums: Formed, *, last: bool, now: Instant
@@ -385,6 +467,9 @@ class _Run:
         row: Row = {"rounds": rounds, "first_failed": first, "updated": now}
         when = When(equals={"nonce": record.row["nonce"], "run": record.row.get("run")})
         pk = space_pk(self._space_id)
+        if rounds >= ROUNDS and now - first >= SPAN_MS and self._has_model(record):
+            self._without_model(record, reason)
+            return True
         if rounds >= ROUNDS and now - first >= SPAN_MS:
             row |= {"status": "cancelled", "failed_reason": f"formation_failed: {reason}", "retry_at": None}
             counted = Update(
@@ -414,6 +499,12 @@ class _Run:
             pass  # not on the due list: whoever woke us brings us back
         self._failed.append(record.number)
         return False
+
+    def _has_model(self, record: Record) -> bool:
+        """Whether it was a model that failed to form a conversation."""
+        mind = self._service.mind
+        offline = record.text("reader") == "offline"
+        return mind is not None and not offline and mind.models.of(self._space_id, WORK) is not None
 
     def _note(self, proposal: Proposal) -> None:
         """Write rows under the lease without a commit of memory."""

@@ -8,7 +8,8 @@ each, and every element carries a key derived from the whole input, so forming a
 from __future__ import annotations
 
 import hashlib
-from typing import Final
+from collections.abc import Iterable
+from typing import Final, Literal
 
 import msgspec
 
@@ -22,6 +23,8 @@ from core.agents.vocabulary import EVENT, HAS_TURN, INVOLVES, MENTIONS, TOOL
 from core.model.elements import Activity, Concept, Evidence, Json, Payload, StructuralRef
 from core.model.instants import Instant, format_instant, to_datetime
 from core.transaction.draft import Draft
+
+Reading = Literal["new", "none", "all"]
 
 PART_MESSAGES: Final = 100  # of one commit
 PART_BYTES: Final = 256 * 1024
@@ -48,8 +51,16 @@ def part_end(messages: tuple[Message, ...], start: int) -> int:
     return end
 
 
-def form_part(draft: Draft, dialogue: Dialogue, start: int) -> Formed:
-    """Write the part of a settled conversation that begins at message `start`."""
+def form_part(draft: Draft, dialogue: Dialogue, start: int, *, reading: Reading = "new") -> Formed:
+    """Write the part of a settled conversation that begins at message `start`.
+
+    Args:
+        draft: the transaction.
+        dialogue: the conversation, every message dated.
+        start: the first message of the part.
+        reading: what is read after it was filed: messages that are new to the space, none because a model reads
+            them, or all because they were filed for a model that did not come to read them.
+    """
     end = part_end(dialogue.messages, start)
     digest = dialogue.digest()
     people = People(draft, dialogue.context, dialogue.messages)
@@ -68,14 +79,17 @@ def form_part(draft: Draft, dialogue: Dialogue, start: int) -> Formed:
         turns += [evidence.id for evidence in filed]
         if made:
             new += [evidence.id for evidence in filed]
+        if reading == "all" or (made and reading == "new"):
             turn = Turn(
                 filed[0], speakers[index], int(message.timestamp or 0), index, f"msg:{digest}:{index}"
             )
             _read(writer, turn, message)
-    if new:
+    if new or writer.claims or writer.commitments:
         event = _event(dialogue, part, turns, writer, f"event:{digest}:{start}")
-        _extraction(draft, new, (event.id, *writer.claims, *writer.commitments))
-    return Formed(end, len(new), len(writer.claims), len(writer.commitments))
+        if reading != "none":
+            read = turns if reading == "all" else new
+            _extraction(draft, read, (event.id, *writer.claims, *writer.commitments))
+    return Formed(end, len(turns if reading == "all" else new), len(writer.claims), len(writer.commitments))
 
 
 def _read(writer: Writer, turn: Turn, message: Message) -> None:
@@ -128,7 +142,7 @@ def _event(
     draft, participants = writer.draft, writer.participants
     found = draft.find_client_key("concept", key)
     if isinstance(found, Concept):
-        return found
+        return mention(draft, found, writer.touched)
     times: list[Instant] = [int(message.timestamp or 0) for _, message in part]
     people = {person.id for person in participants}
     links = [
@@ -150,6 +164,13 @@ def _event(
     return draft.create(
         Concept, schema_ref=EVENT, client_key=key, attributes=attributes, structural=tuple(links)
     )
+
+
+def mention(draft: Draft, event: Concept, elements: Iterable[str]) -> Concept:
+    """An Event that also mentions these elements, those who took part left out."""
+    linked = {ref.target for ref in event.structural}
+    more = tuple(StructuralRef(MENTIONS, element) for element in elements if element not in linked)
+    return draft.change(event, structural=(*event.structural, *more)) if more else event
 
 
 def _in_order(participants: tuple[Concept, ...]) -> list[str]:
