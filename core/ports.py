@@ -158,6 +158,31 @@ class Queue(Protocol):
         """Hand over one message; messages of one `group` are delivered one at a time, in order."""
 
 
+class Cipher(Protocol):
+    """Seals what must never be readable where it is stored. Any method may raise `Unavailable`."""
+
+    def seal(self, plain: bytes, context: str) -> bytes:
+        """The bytes, sealed; they open only under the same context."""
+
+    def open(self, sealed: bytes, context: str) -> bytes:
+        """What was sealed.
+
+        Raises:
+            StoreFault: it does not open: another key, another context, or other bytes than were sealed.
+        """
+
+
+class Secrets(Protocol):
+    """Secrets by name, kept by somebody else. May raise `Unavailable`."""
+
+    def get(self, name: str) -> str:
+        """The secret's text.
+
+        Raises:
+            StoreFault: there is no such secret, or no right to read it.
+        """
+
+
 class Clock(Protocol):
     """Time, as an argument."""
 

@@ -1,6 +1,6 @@
 """Which model is meant: a provider, the model's name there, and where it is reached; and the port that builds it.
 
-What lives here: reading and writing such a choice as text, and what makes one usable at all. What must never live
+What lives here: reading and writing such a choice as text, what makes one usable at all, and the operator's terms. What must never live
 here: keys (they travel beside a choice and are never part of it) and any wire.
 
     off
@@ -49,6 +49,36 @@ class ModelChoice(msgspec.Struct, frozen=True):
         """`anthropic:claude-haiku-4-5`; with the host where the provider has many: `openai:gemma@localhost:8080`."""
         host = self.base_url.partition("://")[2].partition("/")[0]
         return f"{self.provider}:{self.model}" + (f"@{host}" if self.provider == "openai" else "")
+
+
+class Price(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"price_in": "in", "price_out": "out"}
+):
+    """What a model costs, in micro-dollars for a thousand tokens: a thousand times the dollars for a million."""
+
+    price_in: int
+    price_out: int
+    cached: int | None = None
+
+
+class Budgets(msgspec.Struct, frozen=True):
+    """What the operator lets spaces and runs spend.
+
+    day_tokens, day_micros: of a space in one UTC day, as (tier from which it holds, amount) in order of tiers;
+    empty for no bound. micros are millionths of a dollar. run_*: of one run, as of `core.models.budget.Limits`.
+    """
+
+    day_tokens: tuple[tuple[int, int], ...] = ()
+    day_micros: tuple[tuple[int, int], ...] = ()
+    run_turns: int = 200
+    run_tokens: int | None = None
+    run_micros: int | None = None
+
+
+def for_tier(amounts: tuple[tuple[int, int], ...], tier: int) -> int | None:
+    """The amount that holds for a size class; None for no bound."""
+    found = [amount for least, amount in amounts if least <= tier]
+    return found[-1] if found else None
 
 
 class Providers(Protocol):

@@ -162,7 +162,11 @@ class DeleteSpaceInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown
 
 
 class MemoryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """How a space's memory behaves (contract §6.7); an omitted member takes its default."""
+    """How a space's memory behaves (contract §6.7); an omitted member takes its default.
+
+    daily_token_budget, daily_micros_budget: what the space may spend on models in one UTC day, in tokens and in
+    millionths of a dollar; they only tighten what the operator allows.
+    """
 
     version: Annotated[int, Meta(ge=1, le=2**31)] = 1
     memory_strength_decay_factor: Annotated[float, Meta(gt=0, le=1)] = 0.95
@@ -178,6 +182,8 @@ class MemoryPolicy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     recall_max_rounds: Annotated[int, Meta(ge=1, le=50)] = 7
     recall_budget: RecallBudget | None = None
     shadow_replay_sample: Annotated[int, Meta(ge=1, le=16)] = 4
+    daily_token_budget: Annotated[int, Meta(ge=0, le=2**53)] | None = None
+    daily_micros_budget: Annotated[int, Meta(ge=0, le=2**53)] | None = None
 
 
 class UpdateSpaceInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -248,6 +254,30 @@ class Memory(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     created_at: str | None = None
 
 
+class MemoryBudget(msgspec.Struct, frozen=True, kw_only=True):
+    """What a budgeted answer was held to, and took: tokens of the whole packet, by the named tokenizer."""
+
+    tokenizer: str
+    token_limit: int
+    tokens: int
+    context_token_limit: int
+
+
+class ReceiptScope(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a receipt is kept: the space, and which life of its id."""
+
+    space_id: str
+    space_instance: str
+
+
+class RecallReceipt(msgspec.Struct, frozen=True, kw_only=True):
+    """The handle of a receipt: what was delivered is on record under it. `digest` is the receipt's."""
+
+    id: str
+    digest: str
+    scope: ReceiptScope
+
+
 class RecallOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """An answer with its receipts. `uncertainty` runs from 0 (sure) to 1 (guessing).
 
@@ -262,6 +292,8 @@ class RecallOutput(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     conversation: int | None = None
     model: str | None = None
     failed_reason: str | None = None
+    memory_budget: MemoryBudget | None = None
+    recall_receipt: RecallReceipt | None = None
     degraded: str | None = None
 
 

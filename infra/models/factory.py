@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from core.models.chat import Capabilities, ChatModel
-from core.models.choice import Key, ModelChoice
+from core.models.choice import Key, ModelChoice, Price
 from core.ports import Clock, Entropy
 from infra.models.families import family_of
 from infra.models.patience import Patience
@@ -27,16 +27,6 @@ if TYPE_CHECKING:
 
     from infra.aws.clients import Clients
     from infra.models.reach import Reach
-
-
-class Price(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"price_in": "in", "price_out": "out"}
-):
-    """What a model costs: micro-dollars for a thousand tokens, which is dollars for a billion, or 1000 x $/M."""
-
-    price_in: int
-    price_out: int
-    cached: int | None = None
 
 
 class RealProviders:
