@@ -14,14 +14,20 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from core.ports import Clock, Entropy, Objects, Queue, Table
+from core.models.chat import ModelFault
+from core.ports import Cipher, Clock, Entropy, Objects, Queue, Secrets, StoreFault, Table, Unavailable
 from core.service.values import Caller
 from functions.identity import Gate
+from functions.model_settings import KeySource
 from functions.settings import Settings, load
 
 if TYPE_CHECKING:
+    from core.models.chat import Models
+    from core.models.choice import Key, Providers
     from core.service.admin import Admin
+    from core.service.byok import Byok
     from core.service.caretaking import Caretaking
+    from core.service.chain import Checkpoints
     from core.service.commit import Commits
     from core.service.conversations import Conversations
     from core.service.echoes import Echoes
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
     from core.service.formation import Formation
     from core.service.kip import Kip
     from core.service.leases import Leases
+    from core.service.ledger import Ledger
     from core.service.maintenance import Maintenance
     from core.service.memory_status import MemoryStatuses
     from core.service.migration import Migration
@@ -41,16 +48,25 @@ if TYPE_CHECKING:
     from core.service.tokens import SpaceTokens
     from core.service.upkeep import Upkeep
     from core.service.users import Users
+    from infra.signing.ed25519 import Ed25519Keys
 
 
 class Adapters(msgspec.Struct, frozen=True):
-    """The world: what implements the ports."""
+    """The world: what implements the ports.
+
+    cipher: seals the keys that spaces bring; None where they cannot. secrets: reads the operator's keys. providers:
+    builds models; models: answers which serves a space, in place of what the settings say.
+    """
 
     table: Table
     objects: Objects
     queue: Queue
     clock: Clock
     entropy: Entropy
+    cipher: Cipher | None = None
+    secrets: Secrets | None = None
+    providers: Providers | None = None
+    models: Models | None = None
 
 
 class Services:
@@ -63,6 +79,7 @@ class Services:
         self.table = adapters.table
         self.objects = adapters.objects
         self.queue = adapters.queue
+        self._world = adapters
 
     @cached_property
     def gate(self) -> Gate:
@@ -111,6 +128,43 @@ class Services:
         from core.service.admin import Admin
 
         return Admin(self.table, self.clock, self.spaces, self.commits)
+
+    @cached_property
+    def _providers(self) -> Providers:
+        if self._world.providers is not None:
+            return self._world.providers
+        from infra.aws.clients import Clients
+        from infra.models.factory import RealProviders
+
+        return RealProviders(self.clock, self.entropy, Clients, prices=self.settings.models.prices)
+
+    @cached_property
+    def models(self) -> Models:
+        """Which model serves a space."""
+        if self._world.models is not None:
+            return self._world.models
+        from core.service.models import SpaceModels
+
+        configured = {
+            role: None if setting is None else (setting.choice, _key(setting.key, self._world.secrets))
+            for role, setting in self.settings.models.models.items()
+        }
+        return SpaceModels(configured, self._providers, self.byok)
+
+    @cached_property
+    def byok(self) -> Byok:
+        """Models that spaces bring."""
+        from core.service.byok import Byok
+
+        return Byok(self.table, self.clock, self.spaces, self._world.cipher, self._providers)
+
+    @cached_property
+    def ledger(self) -> Ledger:
+        """What spaces spend on models."""
+        from core.service.ledger import Ledger
+
+        budgets = self.settings.models.budgets
+        return Ledger(self.table, self.clock, self.spaces, budgets, own_key=self.byok.has_own)
 
     @cached_property
     def leases(self) -> Leases:
@@ -268,8 +322,51 @@ class Services:
         from core.service.kip import Kip
         from core.service.signing import signing_key
 
-        key = signing_key(self.table, self.entropy)
-        return Kip(self.spaces, self.commits, self.erasures, self.clock, secret=key)
+        return Kip(
+            self.spaces,
+            self.commits,
+            self.erasures,
+            self.clock,
+            secret=signing_key(self.table, self.entropy),
+            signer=self.keys,
+            verifier=self.keys,
+        )
+
+    @cached_property
+    def keys(self) -> Ed25519Keys:
+        """The deployment's own key, which signs receipts, checkpoints and Capsules, and checks of anybody's."""
+        from core.service.signing import proof_seed
+        from infra.signing.ed25519 import Ed25519Keys
+
+        return Ed25519Keys(proof_seed(self.table, self.entropy))
+
+    @cached_property
+    def checkpoints(self) -> Checkpoints:
+        """Signed checkpoints of a space's log."""
+        from core.service.chain import Checkpoints
+
+        return Checkpoints(self.spaces, self.clock, self.keys)
+
+
+def _key(source: KeySource, secrets: Secrets | None) -> Key:
+    """Gives the operator's key; a secret is read when it is needed, so that a new one is soon used."""
+    name = source.secret
+    if name is None:
+        return lambda: source.text or None
+
+    def read() -> str:
+        try:
+            if secrets is None:
+                raise ModelFault(
+                    "unauthorized", "the model's key is a secret, which this store has no reader for"
+                )
+            return secrets.get(name)
+        except Unavailable as fault:
+            raise ModelFault("unavailable", "the model's key cannot be reached") from fault
+        except StoreFault as fault:
+            raise ModelFault("unauthorized", "the model's key cannot be read") from fault
+
+    return read
 
 
 @lru_cache(maxsize=1)
@@ -306,9 +403,11 @@ def adapters(settings: Settings) -> Adapters:
 
     clock, entropy = SystemClock(), SystemEntropy()
     if settings.store == "aws":
+        from infra.aws.cipher import KmsCipher
         from infra.aws.clients import Clients
         from infra.aws.objects import S3Objects
         from infra.aws.queue import SqsQueue
+        from infra.aws.secrets import Secrets as AwsSecrets
         from infra.aws.table import DynamoTable
 
         clients = Clients()
@@ -318,14 +417,18 @@ def adapters(settings: Settings) -> Adapters:
             queue=SqsQueue(clients, settings.queue_url),
             clock=clock,
             entropy=entropy,
+            cipher=KmsCipher(clients, settings.models.kms_key, entropy) if settings.models.kms_key else None,
+            secrets=AwsSecrets(clients, clock),
         )
+    from infra.local.cipher import AesCipher, file_cipher
     from infra.local.queue import EmbeddedQueue
 
     queue = EmbeddedQueue(clock)
     if settings.store == "memory":
         from core.storage.memory import MemoryObjects, MemoryTable
 
-        return Adapters(MemoryTable(), MemoryObjects(clock), queue, clock, entropy)
+        passing = AesCipher([entropy.token(32)], entropy)  # what it seals is gone with the process, as all is
+        return Adapters(MemoryTable(), MemoryObjects(clock), queue, clock, entropy, cipher=passing)
     from pathlib import Path
 
     from infra.local.objects import DirectoryObjects
@@ -333,4 +436,5 @@ def adapters(settings: Settings) -> Adapters:
 
     root = Path(settings.data_dir)
     table = SqliteTable(root / "noema.db", clock)
-    return Adapters(table, DirectoryObjects(root / "objects"), queue, clock, entropy)
+    cipher = file_cipher(root / "key", entropy)
+    return Adapters(table, DirectoryObjects(root / "objects"), queue, clock, entropy, cipher=cipher)

@@ -7,6 +7,8 @@ from typing import Any, Final
 from core.errors import NoemaError
 from core.migration.legacy import MigrationInput
 from core.migration.report import Report
+from core.model.checkpoints import LogCheckpoint
+from core.protocol.byok_types import ByokInput, ByokView
 from core.protocol.http_types import (
     AddSpaceTokenInput,
     CreateSpaceInput,
@@ -18,6 +20,7 @@ from core.protocol.http_types import (
     TierView,
     UpdateSpaceInput,
 )
+from core.service.chain import CheckpointInput
 from core.service.erasure import ErasureReceipt
 from functions import facts, operators
 from functions.bootstrap import Services, services
@@ -79,6 +82,26 @@ ROUTES: Final[Routes] = {
         call=lambda found, call: found.migration.migrate(call.caller, call.space, call.body, call.deadline),
         body=MigrationInput,
         response=Report,
+    ),
+    "get_space_byok": Route(
+        admit="manage",
+        summary="The space's own model, without its key.",
+        call=lambda found, call: found.byok.view(call.space),
+        response=ByokView,
+    ),
+    "update_space_byok": Route(
+        admit="manage",
+        summary="Set, change or take away the space's own model; no answer ever shows its key.",
+        call=lambda found, call: found.byok.update(call.caller, call.space, call.body),
+        body=ByokInput,
+        response=ByokView,
+    ),
+    "log_checkpoint": Route(
+        admit="manage",
+        summary="A signed checkpoint of the space's log, for somebody else to keep; VERIFY CHECKPOINT checks it.",
+        call=lambda found, call: found.checkpoints.make(call.space, call.body),
+        body=CheckpointInput,
+        response=LogCheckpoint,
     ),
     "list_space_tokens": Route(
         admit="manage",

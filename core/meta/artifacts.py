@@ -9,21 +9,19 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
-
 from core.authority import authorize
 from core.errors import NoemaError
 from core.language import plain_value
 from core.language.ast_meta import Verify
+from core.meta import capsules
+from core.meta.attestations import verify_checkpoint, verify_receipt
 from core.meta.operands import artifact_of, coordinates, world_of
-from core.meta.transactions import find_commit
 from core.model.elements import Evidence, Json
 from core.mutation.records import payload_digest
 from core.protocol.canonical import PROFILE, digest_of
 from core.schema.definitions import SYMBOL_WORDS, Package
 from core.schema.environment import Environment
 from core.schema.library import CORE_REF, load_package
-from core.transaction.record import committed_receipt
 from core.transaction.scope import Answer, Scope
 
 _APART: Final[dict[str, Json]] = {
@@ -41,15 +39,9 @@ _PROOF: Final[dict[str, Json]] = {
 }
 """What is said of each signature: there are no keys to check it with, and none would make it trusted (META §196)."""
 
-_RECEIPT: Final = (
-    "status", "tx_id", "space_id", "snapshot_seq", "space_seq", "committed_at", "transaction_class",
-    "request_digest", "semantic_plan_digest", "result_digest", "schema_environment_version",
-)  # fmt: skip
-"""The members of a receipt that the log can vouch for."""
-
 
 def verify(statement: Verify, scope: Scope) -> Answer:
-    """VERIFY SCHEMA PACKAGE, RECEIPT or BLOB; the others are refused by name.
+    """VERIFY SCHEMA PACKAGE, RECEIPT, CHECKPOINT or BLOB; the others are refused by name.
 
     Raises:
         NoemaError: DigestMismatch for what is not what its digest or the log says; UnsupportedCapability;
@@ -59,7 +51,11 @@ def verify(statement: Verify, scope: Scope) -> Answer:
     if statement.target == "SCHEMA PACKAGE":
         value = verify_package(artifact_of(statement.artifact, scope, "package"))
     elif statement.target == "RECEIPT":
-        value = _verify_receipt(artifact_of(statement.artifact, scope, "receipt"), scope)
+        value = verify_receipt(artifact_of(statement.artifact, scope, "receipt"), scope)
+    elif statement.target == "CHECKPOINT":
+        value = verify_checkpoint(artifact_of(statement.artifact, scope, "checkpoint"), scope)
+    elif statement.target == "CAPSULE":
+        value = capsules.verify(statement.artifact, scope)
     elif statement.target == "BLOB":
         value = _verify_blob(plain_value(statement.artifact), scope)
     else:
@@ -136,36 +132,7 @@ def _clashes(package: Package, env: Environment) -> list[str]:
     return sorted(clashes)
 
 
-# --- receipts and blobs
-
-
-def _verify_receipt(receipt: dict[str, Any], scope: Scope) -> dict[str, Json]:
-    """A committed receipt against the commit it names. Receipts are not signed: the log is what vouches for them."""
-    authorize(scope.context.principal, "read")
-    tx_id = receipt.get("tx_id")
-    delta = find_commit(tx_id, scope) if isinstance(tx_id, str) else None
-    if delta is None:
-        raise NoemaError(
-            "TransactionUnknown",
-            "the receipt names no commit that this space keeps, so nothing can vouch for it",
-            hint="Only receipts of committed transactions name one.",
-        )
-    logged: dict[str, Any] = msgspec.to_builtins(committed_receipt(scope.state.meta.space_id, delta))
-    claimed = [name for name in _RECEIPT if name in receipt]
-    wrong = [name for name in claimed if receipt[name] != logged.get(name)]
-    if wrong:
-        raise NoemaError(
-            "DigestMismatch",
-            f"the receipt is not the commit's: {', '.join(wrong)}",
-            details={"mismatched": wrong},
-        )
-    return {
-        "integrity_valid": True,
-        "digest_valid": True,
-        "checked": claimed,
-        "attestation": "unsigned; compared with the commit log",
-        "receipt_digest": digest_of({name: logged[name] for name in _RECEIPT if name in logged}),
-    }
+# --- blobs
 
 
 def _verify_blob(named: Any, scope: Scope) -> dict[str, Json]:  # a JSON value

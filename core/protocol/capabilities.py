@@ -32,7 +32,7 @@ SUPPORTED: Final[dict[str, bool]] = {
     "read_snapshots": True, "historical_reads": True, "idempotency": True, "change_stream": True,
     "transaction_lookup": True, "ingestion_context": True, "structured_ast": True, "readonly_endpoint": True,
     "strict_json": True, "streaming": False, "artifact_handles": False, "multi_space_atomic": False,
-    "signed_receipts": False,
+    "signed_receipts": True,
     # schema (§146)
     "schema_packages": True, "multi_version_schema": True, "historical_schema_environment": True,
     "package_signature_verification": False,
@@ -54,13 +54,23 @@ LIMITS: Final[dict[str, int]] = {
 """Bounds a client may plan with."""
 
 
-def check_requirements(requires: dict[str, Any]) -> None:
+MEANING: Final = frozenset({"semantic_search", "hybrid_search"})
+"""What a deployment has that has an embedder, and no other."""
+
+
+def supported(*, semantic: bool) -> dict[str, bool]:
+    """What this deployment can do: the table, and search by meaning if it has an embedder."""
+    return {**SUPPORTED, **dict.fromkeys(MEANING, True)} if semantic else SUPPORTED
+
+
+def check_requirements(requires: dict[str, Any], *, semantic: bool = False) -> None:
     """Refuse a request that requires what is not there (KIP §71, Protocol Runtime §294-297).
 
     Raises:
         NoemaError: UnsupportedCapability, naming everything that is missing.
     """
-    missing = [name for name, wanted in requires.items() if not _satisfied(name, wanted)]
+    there = supported(semantic=semantic)
+    missing = [name for name, wanted in requires.items() if not _satisfied(name, wanted, there)]
     if missing:
         raise NoemaError(
             "UnsupportedCapability",
@@ -69,9 +79,9 @@ def check_requirements(requires: dict[str, Any]) -> None:
         )
 
 
-def _satisfied(name: str, wanted: Any) -> bool:  # a JSON value
+def _satisfied(name: str, wanted: Any, there: dict[str, bool]) -> bool:  # a JSON value
     if wanted is False or wanted is None:
         return True
     if name in LIMITS and isinstance(wanted, int) and not isinstance(wanted, bool):
         return wanted <= LIMITS[name]
-    return wanted is True and SUPPORTED.get(name, False)
+    return wanted is True and there.get(name, False)

@@ -97,6 +97,7 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     result_digest: str | UnsetType = UNSET
     schema_environment_version: int | UnsetType = UNSET
     change_summary: dict[str, Any] | UnsetType = UNSET
+    proofs: list[dict[str, Any]] | UnsetType = UNSET
 
 
 class ExecutionEcho(msgspec.Struct, frozen=True, kw_only=True):

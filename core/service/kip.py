@@ -20,6 +20,7 @@ from core.engine import (
     Plan,
     Unit,
     UnitOutcome,
+    authority_at,
     plan_request,
     refused,
     replayed,
@@ -28,26 +29,33 @@ from core.engine import (
     skipped,
 )
 from core.errors import NoemaError
+from core.meta.attestations import sign_receipt
+from core.model.checkpoints import ChainReading
 from core.model.instants import Instant
 from core.model.proofs import Verdict
 from core.ports import Clock, Row, Signer, Verifier
 from core.protocol.request import MAX_OPERATIONS, Request
 from core.protocol.response import OperationResult, Response, Warning, failure  # noqa: A004 - the protocol's word
 from core.query import Coordinate
+from core.search.dense import Coverage, Dense, nothing
 from core.service.attempt import is_over
+from core.service.chain import read_chain
 from core.service.commit import Commits
 from core.service.faults import reading
 from core.service.owed import Eraser, debt, settle
 from core.service.spaces import Spaces
 from core.service.values import Fence, Idempotency, Proposal
+from core.service.vectors import Vectors
 from core.state.space import SpaceState
 from core.storage.codec import decode_json
 from core.storage.layout import idempotency_parts, idempotency_place, idempotency_sk, space_pk
 from core.transaction.needs import (
+    Chain,
     Checked,
     Deltas,
     Directory,
     Missing,
+    Nearest,
     Need,
     RetainedOutcome,
     RetainedParts,
@@ -74,6 +82,7 @@ class Kip:
         erasures: destroys the bytes of what a PURGE erased, in all of history.
         clock: the time.
         secret: signs cursors and snapshot tokens; the same in every process of a deployment.
+        vectors: search by meaning; without it there is none.
         signer, verifier: signs what leaves the deployment, and checks what comes; without them nothing is.
     """
 
@@ -87,6 +96,7 @@ class Kip:
         secret: bytes,
         signer: Signer | None = None,
         verifier: Verifier | None = None,
+        vectors: Vectors | None = None,
     ) -> None:
         self._spaces = spaces
         self._commits = commits
@@ -95,6 +105,7 @@ class Kip:
         self._secret = secret
         self._signer = signer
         self._verifier = verifier
+        self._vectors = vectors
 
     def execute(
         self,
@@ -131,6 +142,7 @@ class Kip:
             readonly=readonly,
             endpoint=endpoint,
             secret=self._secret,
+            semantic=self._vectors is not None and self._vectors.model is not None,
             overdue=lambda: self._clock.now() >= until,
         )
         try:
@@ -153,8 +165,12 @@ class Kip:
         run: Callable[[SpaceState], UnitOutcome],
         until: Instant,
         fence: Fence | None = None,
+        authority: Callable[[SpaceState], str] | None = None,
     ) -> UnitOutcome:
         """Run a unit on the newest state until its commit stands.
+
+        `authority` tells what the caller may see at a state: an outcome that is kept from an earlier time shows
+        nothing that the caller might no longer see.
 
         Raises:
             NoemaError: as `Commits.commit`: the store's and the log's own reasons, never the unit's.
@@ -178,7 +194,9 @@ class Kip:
             )
         except _Aborted as aborted:
             return aborted.outcome
-        return replayed(committed.outcome, unit)
+        if not committed.replayed or authority is None:
+            return replayed(committed.outcome, unit)
+        return replayed(committed.outcome, unit, authority(self.read(space_id)))
 
     def erase(self, space_id: str, outcome: UnitOutcome) -> UnitOutcome:
         """Destroy the bytes of what a unit purged; a caveat where that must be done later."""
@@ -196,15 +214,25 @@ class Kip:
             return msgspec.structs.replace(outcome, results=[_noted(r, note) for r in outcome.results])
         return outcome
 
-    def answer(self, space_id: str, need: Need) -> Any:  # the value the need asks for, or a NoemaError
-        """What the engine needs, from the store."""
+    def attest(self, outcome: UnitOutcome) -> UnitOutcome:
+        """A unit's outcome with its receipt signed, where the deployment has a key (KIP §33.3)."""
+        if self._signer is None or outcome.receipt is None:
+            return outcome
+        return msgspec.structs.replace(outcome, receipt=sign_receipt(outcome.receipt, self._signer.sign))
+
+    def answer(self, space_id: str, need: Need, until: Instant) -> Any:  # what is asked for, or a NoemaError
+        """What the engine needs, from the store; `until`: when to give up what may take long (ms)."""
         try:
+            if isinstance(need, Nearest):
+                return self._nearest(space_id, need, until)
             if isinstance(need, Coordinate):
                 return self._state_at(space_id, need)
             if isinstance(need, Deltas):
                 return self._spaces.deltas(space_id, need.after, need.limit)
             if isinstance(need, Directory):
                 return self._spaces.ids(need.after, need.limit)
+            if isinstance(need, Chain):
+                return self._chain(space_id, need)
             if isinstance(need, RetainedParts):
                 return self._retained_parts(space_id, need)
         except NoemaError as error:
@@ -220,6 +248,25 @@ class Kip:
             "there is no staged artifact of this handle",
             hint="Nothing is staged here: send the payload itself, or a :parameter that holds the package or receipt.",
         )
+
+    def _nearest(self, space_id: str, need: Nearest, until: Instant) -> Dense:
+        state = self._spaces.load(space_id)
+        if state.seq != need.seq:
+            state = self._state_at(space_id, Coordinate(seq=need.seq))
+        if self._vectors is None:
+            return nothing(Coverage(model=None, state_seq=need.seq, degraded="no_embedder"))
+        return self._vectors.nearest(state, need.text, deadline=until)
+
+    def _chain(self, space_id: str, need: Chain) -> ChainReading:
+        with reading():
+            head = self._spaces.read_head(space_id)
+            if need.first < head.min_delta or need.last > head.ver:
+                raise NoemaError(
+                    "HistoricalSnapshotUnavailable",
+                    f"the log is kept from version {head.min_delta} to {head.ver}",
+                    details={"oldest": head.min_delta, "newest": head.ver},
+                )
+            return read_chain(self._spaces.reader(space_id), need.first, need.last)
 
     def _signed(self, need: Signed) -> Any:  # a Signature or a NoemaError
         if self._signer is None:
@@ -285,7 +332,7 @@ class _Run:
             else:
                 outcomes.append(self._run(unit, first=not outcomes))
         state = self._state or self._kip.read(self._space_id)
-        return respond(self._plan, outcomes, state.meta)
+        return respond(self._plan, [self._kip.attest(outcome) for outcome in outcomes], state.meta)
 
     def _run(self, unit: Unit, *, first: bool) -> UnitOutcome:
         """A unit, with what it needs handed in as it asks for it."""
@@ -297,7 +344,7 @@ class _Run:
                     return self._commit(unit, context, first=first)
                 return self._look(unit, context)
             except Missing as missing:
-                given = given.plus(missing.need, self._kip.answer(self._space_id, missing.need))
+                given = given.plus(missing.need, self._kip.answer(self._space_id, missing.need, self._until))
         raise NoemaError("ResourceExhausted", f"one operation asks for more than {MAX_NEEDS} older states")
 
     def _look(self, unit: Unit, context: Context) -> UnitOutcome:
@@ -317,7 +364,14 @@ class _Run:
             return run_unit(state, unit, self._plan, context)
 
         try:
-            outcome = self._kip.commit(self._space_id, unit, run, self._until, self._fence)
+            outcome = self._kip.commit(
+                self._space_id,
+                unit,
+                run,
+                self._until,
+                self._fence,
+                authority=lambda state: authority_at(context, self._plan.request, state),
+            )
         except NoemaError as error:
             if first and self._state is None and error.code in _OF_THE_SPACE:
                 raise  # the space itself cannot be read, and nothing has been done yet

@@ -30,6 +30,7 @@ from core.ports import (
     Update,
     When,
 )
+from core.service.chain import read_chain
 from core.service.faults import reading, settled
 from core.service.leases import Leases
 from core.service.spaces import Spaces
@@ -52,7 +53,7 @@ from core.storage.layout import (
     space_prefix,
     vector_segment,
 )
-from core.storage.log import LogRow, digest_of, next_chain
+from core.storage.log import LogRow
 from core.storage.manifest import Manifest, decode_manifest, encode_manifest
 from core.storage.reader import Moved
 from core.storage.segments import SegmentsView
@@ -425,23 +426,10 @@ class Upkeep:
         A redacted commit keeps its digest and has lost its bytes: the chain still holds over it.
         """
         with reading():
-            head, reader = self._spaces.read_head(space_id), self._spaces.reader(space_id)
-            chain, redacted, ver = None, 0, head.min_delta
-            try:
-                for entry in reader.entries(head.min_delta, head.ver):
-                    ver = entry.ver
-                    redacted += bool(entry.redacted)
-                    follows = chain is None or entry.prev == chain
-                    chain = next_chain(entry.prev, entry.digest)
-                    intact = entry.redacted or (
-                        entry.salt is not None and digest_of(entry.salt, reader.body(entry)) == entry.digest
-                    )
-                    if not (follows and intact and chain == entry.chain):
-                        return ChainReport(head.min_delta, head.ver, redacted, entry.ver)
-            except Moved:
-                return ChainReport(head.min_delta, head.ver, redacted, ver + 1)
-        broken = None if chain == head.chain else head.ver
-        return ChainReport(head.min_delta, head.ver, redacted, broken)
+            head = self._spaces.read_head(space_id)
+            found = read_chain(self._spaces.reader(space_id), head.min_delta, head.ver)
+        broken = found.broken if found.broken is not None or found.after == head.chain else head.ver
+        return ChainReport(head.min_delta, head.ver, found.redacted, broken)
 
     def _remove(self, deletes: Sequence[Delete]) -> None:
         for start in range(0, len(deletes), BATCH):

@@ -12,8 +12,10 @@ from typing import Any
 import msgspec
 
 from core.errors import NoemaError
+from core.model.checkpoints import ChainReading
 from core.model.proofs import Signature, Verdict
 from core.query import Coordinate
+from core.search.dense import Dense
 from core.state.indexes import state_key
 from core.state.layer import Layer
 from core.state.space import SpaceState
@@ -71,7 +73,32 @@ class Checked(msgspec.Struct, frozen=True):
     value: bytes
 
 
-Need = Coordinate | Deltas | RetainedOutcome | RetainedParts | Directory | Artifact | Signed | Checked
+class Chain(msgspec.Struct, frozen=True):
+    """The hash chain through the log from one version to another, recomputed. Answered with `ChainReading`."""
+
+    first: int
+    last: int
+
+
+class Nearest(msgspec.Struct, frozen=True):
+    """How near the elements of the committed state at a `space_seq` lie to a text. Answered with `Dense`."""
+
+    text: str
+    seq: int
+
+
+Need = (
+    Nearest
+    | Coordinate
+    | Deltas
+    | RetainedOutcome
+    | RetainedParts
+    | Directory
+    | Artifact
+    | Signed
+    | Checked
+    | Chain
+)
 """A `Coordinate` asks for the `SpaceState` at that point of the log."""
 
 
@@ -133,6 +160,18 @@ class Given:
         """The deployment's signature. Raises `Missing`, or UnsupportedCapability where it has no key."""
         found = self._get(Signed(payload))
         assert isinstance(found, Signature)
+        return found
+
+    def chain(self, first: int, last: int) -> ChainReading:
+        """The chain through a stretch of the log. Raises `Missing`, or HistoricalSnapshotUnavailable."""
+        found = self._get(Chain(first, last))
+        assert isinstance(found, ChainReading)
+        return found
+
+    def nearest(self, text: str, seq: int) -> Dense:
+        """How near a committed state's elements lie to a text. Raises `Missing`, or why the state cannot be had."""
+        found = self._get(Nearest(text, seq))
+        assert isinstance(found, Dense)
         return found
 
     def checked(self, key_id: str, payload: bytes, value: bytes) -> Verdict:

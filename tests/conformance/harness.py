@@ -36,6 +36,7 @@ from core.protocol.request import decode_request, read_request
 from core.protocol.response import encode_response, failure
 from core.query import Limits
 from core.schema.environment import initial_environment, install_package, set_active_packages
+from core.service.chain import CheckpointInput, Checkpoints
 from core.service.commit import Birth, Commits
 from core.service.erasure import Erasures
 from core.service.kip import Kip
@@ -47,6 +48,7 @@ from core.state.space import SpaceState
 from core.storage.memory import MemoryObjects, MemoryTable
 from core.transaction.draft import Draft
 from core.transaction.needs import Artifact, Need
+from infra.signing.ed25519 import Ed25519Keys
 from tests.conformance.ids import conformance
 from tests.conformance.packages import CORE_DOMAIN, SECONDARY, package, wire_schema
 from tests.doubles import CountingEntropy, FakeClock
@@ -68,6 +70,8 @@ CORE: Final = "kip://test/core-domain@1.0.0"
 SECOND: Final = "kip://test/secondary@1.0.0"
 DETERMINISTIC: Final = 'WITH EPISTEMIC {policy: "test-deterministic"}'
 MINUTE: Final = 60_000
+KEYS: Final = Ed25519Keys(b"the key of the conformance tests")
+"""The deployment's own signing key."""
 
 BINDINGS: Final = {
     "self": ("Person", "Self", {}),
@@ -238,8 +242,15 @@ class _Process:
         self.spaces = Spaces(table, objects, clock)
         self.commits = Commits(table, objects, clock, entropy, self.spaces)
         self.upkeep = upkeep = Upkeep(self.spaces, Leases(table, clock), entropy)
+        self.checkpoints = Checkpoints(self.spaces, clock, KEYS)
         self.kip = _StagingKip(
-            self.spaces, self.commits, Erasures(self.spaces, upkeep, entropy), clock, secret=b"harness"
+            self.spaces,
+            self.commits,
+            Erasures(self.spaces, upkeep, entropy),
+            clock,
+            secret=b"harness",
+            signer=KEYS,
+            verifier=KEYS,
         )
 
 
@@ -536,6 +547,12 @@ class World:
 
         until = self.clock.now() + MINUTE
         self._process.commits.create(space_id, describe, origin=Origin("host", "fixture"), deadline=until)
+
+    def checkpoint(self) -> dict[str, Any]:
+        """A signed checkpoint of the whole log, as the operator keeps it."""
+        made = self._process.checkpoints.make(SPACE, CheckpointInput())
+        value: dict[str, Any] = msgspec.to_builtins(made)
+        return value
 
     def restart(self) -> None:
         """Another process takes over: every cache is cold."""

@@ -115,7 +115,6 @@ NOT_HERE = [
     'VALIDATE CAPSULE "c"',
     'VALIDATE IMPORT PLAN "c"',
     'VERIFY CAPSULE "c"',
-    'VERIFY CHECKPOINT "c"',
 ]
 
 
@@ -124,7 +123,7 @@ def test_what_is_not_there_is_refused_by_name(world, command):
     """7a, Capsules, signatures, checkpoints and restore: refused by name, and the capabilities say so beforehand."""
     assert world.refused(command) == "UnsupportedCapability"
     offered = world.rows("DESCRIBE CAPABILITIES")["supported"]
-    absent = ("snapshot_export", "delta_capsule", "signed_capsule", "signed_receipts", "restore_import",
+    absent = ("snapshot_export", "delta_capsule", "signed_capsule", "restore_import",
               "merge_import", "isolate_import", "preview_import")  # fmt: skip
     assert [name for name in absent if offered[name]] == []
 

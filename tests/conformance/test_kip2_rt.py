@@ -229,11 +229,11 @@ def test_kip2_rt_019_no_silent_isolation_downgrade(people):
 def test_kip2_rt_020_no_silent_capability_downgrade(people):
     """A required capability that is missing is refused by name, before anything runs."""
     before = people.state
-    response = people.send(batch("atomic", THEME, requires={"signed_receipts": True}))
+    response = people.send(batch("atomic", THEME, requires={"multi_space_atomic": True}))
 
     assert (code(response), response["error"]["details"]["missing"]) == (
         "UnsupportedCapability",
-        ["signed_receipts"],
+        ["multi_space_atomic"],
     )
     assert people.state is before
 

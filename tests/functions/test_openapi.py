@@ -84,6 +84,7 @@ ASKED: list[tuple[str, str, Any]] = [
     ("maintenance", "/v1/demo/maintenance", {"scope": "full"}),
     ("memory_status", "/v1/demo/memory_status", None),
     ("pin", "/v1/demo/memory/pin", None),
+    ("log_checkpoint", "/v1/demo/management/log_checkpoint", {}),
     (
         "migrate",
         "/v1/demo/management/migrate",
