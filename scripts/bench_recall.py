@@ -1,14 +1,21 @@
 #!/usr/bin/env python3
-"""How well and how fast recall finds the turns that answer a question, on a file in LoCoMo's format.
+"""How well and how fast recall finds the turns that answer a question, on a file of LoCoMo's shape.
 
-    scripts/bench_recall.py ../shared/bench/locomo-dev.json [--spaces N] [--answers]
-    scripts/bench_recall.py ../shared/bench/locomo-dev.json --grow 10000 --store DIRECTORY
+    scripts/bench retrieval FILE [--embedder NAME] [--json] [--spaces N] [--answers]
+    scripts/bench retrieval --substrings FILE [--json]
+    scripts/bench retrieval FILE --grow 10000 --store DIRECTORY
 
 Forms every session as one conversation (speakers as names, the session's date as its timestamp) through the
-services over the memory store, asks every question of categories 1 to 4 that has gold evidence, and prints the
-share of the evidence turns among the first 5, 10 and 20 turns and within the first 500, 1,000 and 2,000 tokens
-(four characters are a token), and the time of a question. It also asks each space the questions of the next
-one, about their people and about its own: the less often those are answered, and the more doubtfully, the better. `--answers` prints what is answered to the first ten questions.
+services over the store in memory, asks every question that has gold evidence, and prints by category, for those
+that have an answer (1 to 4) and in all: the share of the evidence turns among the first 5, 10 and 20 turns and
+within the first 500, 1,000 and 2,000 tokens (four characters are a token), and the time of a question, from its text
+to the ranked turns. `--embedder` takes what NOEMA_EMBEDDER takes (static, minilm, ...); without it words alone rank.
+
+`--answers` also says how often a space answers its own questions, questions about what was never said, and another
+space's, about their people and about its own: the less often those are answered, and the more doubtfully, the better.
+
+`--substrings` reads dialogues of MemoryBank's shape and asks for pieces of 2 and of 4 characters of what was said:
+how often the first turn has the piece, and how often the turn that it was taken from is found at all.
 
 `--grow` forms the conversations over and over, under ever new names, into one space of about N elements in the
 embedded store, compacts it, and times questions: the first ones of a new process (cold: nothing read yet), then
@@ -24,168 +31,296 @@ import re
 import statistics
 import sys
 import time
-from bisect import bisect_right
-from datetime import UTC, datetime
-from itertools import accumulate
+from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import msgspec
 
-from core.agents.dialogue import Question, estimate_tokens, text_of
+from core.agents.dialogue import Question, text_of
 from core.agents.offline.answers import answer
 from core.agents.offline.lines import hidden_ids
-from core.agents.offline.questions import read_asked
+from core.agents.offline.questions import read_asked, unnamed
 from core.agents.offline.quotation import recall_turns
-from core.model.elements import Evidence
+from core.ports import Embedder
 from core.protocol import http_types as wire
+from core.search.dense import Dense
 from core.search.turns import Turns
 from core.service.upkeep import Upkeep
+from core.service.vector_upkeep import VectorUpkeep
+from core.service.vectors import Vectors
+from core.state.space import SpaceState
 from core.storage.layout import ALL_ROWS, space_pk
+from infra.arrays import load_numpy
 from infra.local.objects import DirectoryObjects
 from infra.local.table import SqliteTable
+from scripts.locomo import MISLEADING, Asked, BadFile, Sample, read
+from scripts.scores import HEADING, Score, groups, line, means, score
 from tests.services import World
 
-CUTS = (5, 10, 20)
-BUDGETS = (500, 1000, 2000)  # tokens
 QUESTIONS = 100  # timed, warm
 COLD = 10  # new processes, each asked one question
+ANSWERED = 100  # questions of a conversation that `--answers` asks
+PIECES = 4  # of each turn and length that `--substrings` asks for
+HOUR = 3_600_000
 
 
-def sessions(conversation: dict) -> list[tuple[str, list[dict]]]:
-    """The sessions in order: RFC 3339 time and turns."""
-    out = []
-    for number in range(1, 1000):
-        turns = conversation.get(f"session_{number}")
-        if turns is None:
-            return out
-        text = conversation[f"session_{number}_date_time"]
-        said = datetime.strptime(text, "%I:%M %p on %d %B, %Y").replace(tzinfo=UTC)
-        out.append((said.strftime("%Y-%m-%dT%H:%M:00Z"), turns))
-    return out
+@dataclass
+class Space:
+    """A formed conversation: its state, whose Evidence is which turn of the file, and what finds by meaning."""
+
+    state: SpaceState
+    turns: dict[str, str]
+    hidden: frozenset[str]
+    lengths: dict[str, int]
+    vectors: Vectors | None
+    now: int
+
+    def near(self, text: str) -> Dense | None:
+        """What is near a text in meaning."""
+        if self.vectors is None:
+            return None
+        found = self.vectors.nearest(self.state, text, deadline=self.now + HOUR)
+        if found.degraded is not None:
+            raise SystemExit(f"bench: the embedder does not cover everything: {found.degraded}")
+        return found
+
+    def find(self, query: str) -> list[str]:
+        """The turns for a question, best first, by the file's ids; the product's own way from text to turns."""
+        asked = read_asked(self.state, Question(query=query), self.now)
+        dense = self.near(unnamed(asked))
+        ranked = recall_turns(self.state, asked, Turns(self.state), self.hidden, dense)
+        return [self.turns[turn.id] for turn in ranked]
 
 
-def import_conversation(world: World, space: str, conversation: dict) -> dict[str, str]:
-    """Form a conversation through the services; evidence id -> the file's id of the turn."""
+def form(world: World, space: str, sample: Sample, embedder: Embedder | None = None) -> Space:
+    """Form a conversation through the services, compact it and give its turns vectors, as upkeep does."""
     world.create(space, tier=6)
-    dia: list[str] = []
-    for at, turns in sessions(conversation):
-        messages = [{"role": "user", "name": turn["speaker"], "content": turn["text"]} for turn in turns]
-        world.submit(space, messages, timestamp=at)
-        dia += [turn["dia_id"] for turn in turns]
+    for session in sample.sessions:
+        said = [{"role": "user", "name": turn.speaker, "content": turn.text} for turn in session.turns]
+        world.submit(space, said, timestamp=session.at)
     done = world.drain(space)
-    ids = list(world.spaces.load(space).ids("evidence"))
-    assert len(ids) == len(dia), f"{len(dia)} turns made {len(ids)} Evidence: {done}"
-    return dict(zip(ids, dia, strict=True))
-
-
-def measure(
-    world: World, space: str, sample: dict, dia: dict[str, str]
-) -> tuple[list[list[float]], list[float]]:
-    """Recall at each cut and seconds, for every question of categories 1 to 4 with evidence."""
-    state = world.spaces.load(space)
-    hidden, now = hidden_ids(state), world.clock.now()
-    known, shares, seconds = set(dia.values()), [], []
-    for item in sample["qa"]:
-        gold = {one for text in item["evidence"] for one in re.findall(r"D\d+:\d+", text)} & known
-        if item["category"] == 5 or not gold:
-            continue
-        begun = time.perf_counter()
-        ranked = recall_turns(
-            state, read_asked(state, Question(query=item["question"]), now), Turns(state), hidden
+    upkeep = Upkeep(world.spaces, world.leases, world.entropy)
+    upkeep.compact(space, "bench")
+    vectors = Vectors(world.spaces, embedder, load_numpy) if embedder is not None else None
+    if vectors is not None:
+        VectorUpkeep(world.spaces, upkeep, vectors, world.entropy).index(
+            space, deadline=world.clock.now() + HOUR
         )
-        seconds.append(time.perf_counter() - begun)
-        found = [dia[turn.id] for turn in ranked]
-        sizes = list(accumulate(_tokens(state.get(turn.id)) for turn in ranked[:200]))
-        cuts = [*CUTS, *(bisect_right(sizes, budget) for budget in BUDGETS)]
-        shares.append([len(gold & set(found[:cut])) / len(gold) for cut in cuts])
-    return shares, seconds
+    state = world.spaces.load(space)
+    ids = list(state.ids("evidence"))
+    if len(ids) != len(sample.turns):
+        raise SystemExit(f"bench: {sample.name}: {len(sample.turns)} turns made {len(ids)} Evidence: {done}")
+    turns = {one: turn.id for one, turn in zip(ids, sample.turns, strict=True)}
+    lengths = {turn.id: len(turn.text) for turn in sample.turns}
+    return Space(state, turns, hidden_ids(state), lengths, vectors, world.clock.now())
 
 
-def _tokens(evidence: Evidence) -> int:
-    return estimate_tokens(len(text_of(evidence.payload.inline)))
-
-
-def answered(world: World, space: str, sample: dict, people: tuple[str, str]) -> list[tuple[bool, float]]:
-    """For a conversation's questions, asked about two people of a space: whether they are answered, how doubtfully."""
-    state, now = world.spaces.load(space), world.clock.now()
+def measure(space: Space, questions: tuple[Asked, ...]) -> list[Score]:
+    """What every question with gold gets."""
     out = []
-    for item in [one for one in sample["qa"] if one["category"] != 5][:100]:
-        text = item["question"]
-        for name, other in zip(_speakers(sample), people, strict=True):
-            text = re.sub(rf"\b{name}\b", other, text)
-        found = answer(state, Question(query=text), now)
-        out.append((found.found, found.uncertainty))
+    for asked in questions:
+        if asked.gold:
+            begun = time.perf_counter()
+            found = space.find(asked.text)
+            seconds = time.perf_counter() - begun
+            out.append(score(asked, found, space.lengths.__getitem__, seconds))
     return out
 
 
-def print_answered(world: World, samples: list[dict]) -> None:
-    """How often a space answers its own questions, another's, and another's asked about its own people."""
-    for name, step, renamed in (
-        ("its own questions", 0, False),
-        ("another's questions", 1, False),
-        ("another's questions, about its people", 1, True),
-    ):
-        results = []
-        for i, sample in enumerate(samples):
-            other = samples[(i + step) % len(samples)]
-            results += answered(world, f"bench_{i}", other, _speakers(sample if renamed else other))
-        share = 100 * statistics.mean(found for found, _ in results)
-        doubt = statistics.mean([uncertainty for found, uncertainty in results if found] or [0])
-        print(f"answered: {share:.0f} % of {name}, with a mean uncertainty of {doubt:.2f}")
+# --- whether it answers
+
+
+def answered(
+    space: Space, sample: Sample, people: list[str], *, misleading: bool = False
+) -> list[float | None]:
+    """For a conversation's questions, asked about a space's people: the uncertainty of each answer, None for none."""
+    out = []
+    for asked in [one for one in sample.questions if (one.category == MISLEADING) is misleading][:ANSWERED]:
+        text = asked.text
+        for name, other in zip(sample.speakers, people, strict=False):
+            text = re.sub(rf"\b{re.escape(name)}\b", other, text)
+        search = None if space.vectors is None else space.near
+        found = answer(space.state, Question(query=text), space.now, search)
+        out.append(found.uncertainty if found.found else None)
+    return out
+
+
+def calibration(spaces: list[Space], samples: list[Sample]) -> dict[str, dict[str, float]]:
+    """How often spaces answer their own questions, misleading ones, another's, and another's about their people."""
+    pairs = [
+        (space, sample, samples[(at + 1) % len(samples)])
+        for at, (space, sample) in enumerate(zip(spaces, samples, strict=True))
+    ]
+    asked = {
+        "its own questions": [answered(a, b, b.speakers) for a, b, _ in pairs],
+        "about what was never said": [answered(a, b, b.speakers, misleading=True) for a, b, _ in pairs],
+        "another's questions": [answered(a, c, c.speakers) for a, _, c in pairs],
+        "another's, about its people": [answered(a, c, b.speakers) for a, b, c in pairs],
+    }
+    out = {}
+    for name, several in asked.items():
+        doubts = [one for some in several for one in some]
+        given = [one for one in doubts if one is not None]
+        out[name] = {
+            "questions": len(doubts),
+            "answered": round(100 * len(given) / max(len(doubts), 1), 1),
+            "uncertainty": round(statistics.mean(given or [0.0]), 2),
+        }
+    return out
+
+
+# --- pieces of what was said, in a script without spaces
+
+
+def substrings(path: Path) -> dict[str, dict[str, float]]:
+    """By length of the piece: how many were asked for, and how many were found, in per cent."""
+    try:
+        people = json.loads(path.read_text("utf-8"))
+        told = {name: [text for day in one["history"].values() for turn in day for text in turn.values()] for name, one in people.items()}  # fmt: skip
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        raise BadFile(f"{path}: dialogues of MemoryBank's shape are expected: {error!r}") from error
+    asked: dict[int, list[tuple[bool, bool]]] = {2: [], 4: []}
+    world = World()
+    for number, texts in enumerate(told.values()):
+        space = f"bench_{number}"
+        world.create(space, tier=6)
+        texts = [text for text in texts if isinstance(text, str) and text.strip()]
+        for at in range(0, len(texts), 20):
+            said = [{"role": "user", "name": "\u6211", "content": text} for text in texts[at : at + 20]]
+            world.submit(space, said, timestamp=f"2023-05-{1 + at // 20:02d}T10:00:00Z")
+        world.drain(space)
+        state = world.spaces.load(space)
+        for element in state.ids("evidence"):
+            text = text_of(state.get(element).payload.inline)
+            for length, results in asked.items():
+                for piece in pieces(text, length):
+                    results.append(found_piece(state, piece, element, world.clock.now()))
+    return {
+        f"{length} characters": {
+            "pieces": len(results),
+            "first turn has it": round(100 * statistics.mean(first for first, _ in results), 2),
+            "its turn is found": round(100 * statistics.mean(own for _, own in results), 2),
+        }
+        for length, results in asked.items()
+    }
+
+
+def pieces(text: str, length: int) -> list[str]:
+    """A few pieces of a text, spread evenly, each within one run of Chinese characters."""
+    found = [
+        run.group()[at : at + length]
+        for run in re.finditer("[\u4e00-\u9fff]+", text)
+        for at in range(len(run.group()) - length + 1)
+    ]
+    return found[:: max(1, len(found) // PIECES)][:PIECES]
+
+
+def found_piece(state: SpaceState, piece: str, source: str, now: int) -> tuple[bool, bool]:
+    """Whether the first turn found has a piece, and whether the turn it is from is found."""
+    asked = read_asked(state, Question(query=piece), now)
+    found = [turn.id for turn in recall_turns(state, asked, Turns(state), hidden_ids(state))]
+    first = bool(found) and piece in text_of(state.get(found[0]).payload.inline)
+    return first, source in found
+
+
+# --- the command line
 
 
 def main() -> None:
-    """Run over the file named on the command line."""
+    """Run as the command line says; a bad file or embedder is a message and exit code 2."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="scripts/bench retrieval",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("file", type=Path)
-    parser.add_argument("--spaces", type=int, default=None, help="only the first N conversations")
-    parser.add_argument("--answers", action="store_true", help="print the first ten answers of each")
+    parser.add_argument("file", type=Path, nargs="?", help="conversations of LoCoMo's shape")
+    parser.add_argument("--embedder", default="none", help="as NOEMA_EMBEDDER; none: words alone")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--spaces", type=int, help="only the first N conversations")
+    parser.add_argument(
+        "--answers", action="store_true", help="also how often it answers, and what it should not"
+    )
+    parser.add_argument("--substrings", type=Path, metavar="FILE", help="pieces of Chinese dialogues")
     parser.add_argument("--grow", type=int, help="time questions to one space of N elements")
     parser.add_argument("--store", type=Path, help="where that space is kept")
     options = parser.parse_args()
+    if (options.file is None) == (options.substrings is None):
+        parser.error("name either a file of conversations or --substrings FILE")
     if options.grow and options.store is None:
         parser.error("--grow needs --store")
-    world = World()
-    shares: list[list[float]] = []
-    seconds: list[float] = []
-    samples = json.loads(options.file.read_text())[: options.spaces]
+    try:
+        if options.substrings is not None:
+            print_substrings(substrings(options.substrings), as_json=options.json)
+            return
+        samples = read(options.file)[: options.spaces]
+        embedder = embedder_of(options.embedder)
+    except BadFile as error:
+        parser.error(str(error))
     if options.grow:
         grow(samples, options.grow, options.store)
-        return
+    else:
+        retrieve(samples, embedder, options)
+
+
+def embedder_of(name: str) -> Embedder | None:
+    """The embedder of a name.
+
+    Raises:
+        BadFile: there is none of that name, or what it needs is not installed.
+    """
+    return None
+
+
+def retrieve(samples: list[Sample], embedder: Embedder | None, options: argparse.Namespace) -> None:
+    """Form, ask and print."""
+    world, spaces, scores = World(), [], []
+    quiet = options.json
     for number, sample in enumerate(samples):
-        space = f"bench_{number}"
         begun = time.perf_counter()
-        dia = import_conversation(world, space, sample["conversation"])
+        space = form(world, f"bench_{number}", sample, embedder)
         formed = time.perf_counter() - begun
-        got, took = measure(world, space, sample, dia)
-        shares += got
-        seconds += took
+        got = measure(space, sample.questions)
+        spaces.append(space)
+        scores += got
+        if not quiet:
+            told = f"{sample.name}: {len(space.turns)} turns formed in {formed:.2f} s, {len(got)} questions"
+            print(told, file=sys.stderr)
+    if not scores:
+        raise SystemExit("bench: no question has evidence among the turns")
+    model = "none (words alone)" if embedder is None else embedder.model
+    found = {name: means(members) for name, members in groups(scores).items()}
+    answers = calibration(spaces, samples) if options.answers else None
+    if options.json:
+        out = {"file": str(options.file), "embedder": model, "results": found}
+        print(json.dumps(out | ({"answers": answers} if answers else {}), indent=2))
+        return
+    print(f"embedder: {model}\n{HEADING}")
+    for name, row in found.items():
+        print(line(name, row))
+    for name, row in (answers or {}).items():
         print(
-            f"{sample['sample_id']}: {len(dia)} turns formed in {formed:.2f} s; {len(got)} questions, {means(got)}"
+            f"answers {row['answered']:.0f} % of {row['questions']:.0f} {name}, uncertainty {row['uncertainty']:.2f}"
         )
-        if options.answers:
-            print_answers(world, space, sample)
-    seconds.sort()
-    middle, late = seconds[len(seconds) // 2], seconds[len(seconds) * 95 // 100]
-    print(f"all: {len(shares)} questions, recall@5/10/20 and within 500/1000/2000 tokens {means(shares)}")
-    print(f"ranking: p50 {middle * 1e3:.2f} ms, p95 {late * 1e3:.2f} ms")
-    print_answered(world, samples)
 
 
-def means(shares: list[list[float]]) -> str:
-    """The mean of each column, in per cent."""
-    columns = [f"{100 * statistics.mean(column):.1f}" for column in zip(*shares, strict=True)]
-    return f"{'/'.join(columns[:3])} {'/'.join(columns[3:])}"
+def print_substrings(found: dict[str, dict[str, float]], *, as_json: bool) -> None:
+    """By length of the piece."""
+    if as_json:
+        print(json.dumps(found, indent=2))
+        return
+    for name, row in found.items():
+        print(
+            f"{name}: of {row['pieces']} pieces, the first turn has {row['first turn has it']} %, "
+            f"and the turn that it is from is found for {row['its turn is found']} %"
+        )
 
 
 # --- a large space
 
 
-def grow(samples: list[dict], elements: int, store: Path) -> None:
+def grow(samples: list[Sample], elements: int, store: Path) -> None:
     """Fill a space of the embedded store, compact it, and time questions cold and warm."""
     world = opened(store)
     if not list(world.table.query(space_pk("large"), *ALL_ROWS, limit=1)):
@@ -193,11 +328,12 @@ def grow(samples: list[dict], elements: int, store: Path) -> None:
         number = 0
         while sum(msgspec.structs.astuple(world.spaces.load("large").counts)) < elements:
             sample = samples[number % len(samples)]
-            for at, turns in sessions(sample["conversation"]):
-                names = [f"{turn['speaker']}{number}" for turn in turns]
-                said = zip(names, turns, strict=True)
-                messages = [{"role": "user", "name": name, "content": turn["text"]} for name, turn in said]
-                world.submit("large", messages, timestamp=at)
+            for session in sample.sessions:
+                messages = [
+                    {"role": "user", "name": f"{turn.speaker}{number}", "content": turn.text}
+                    for turn in session.turns
+                ]
+                world.submit("large", messages, timestamp=session.at)
             world.drain("large")
             number += 1
             Upkeep(world.spaces, world.leases, world.entropy).compact("large", f"run {number}")
@@ -206,10 +342,10 @@ def grow(samples: list[dict], elements: int, store: Path) -> None:
     print(f"{sum(msgspec.structs.astuple(counts))} elements, {counts.evidence} turns")
     # the names of each conversation's first copy
     queries = [
-        re.sub(rf"\b({'|'.join(_speakers(sample))})\b", rf"\g<1>{number}", item["question"])
+        re.sub(rf"\b({'|'.join(map(re.escape, sample.speakers))})\b", rf"\g<1>{number}", asked.text)
         for number, sample in enumerate(samples)
-        for item in sample["qa"]
-        if item["category"] != 5
+        for asked in sample.questions
+        if asked.category != MISLEADING
     ]
     queries = queries[:: len(queries) // QUESTIONS]
     cold = [timed(opened(store), text) for text in queries[:COLD]]
@@ -221,10 +357,6 @@ def grow(samples: list[dict], elements: int, store: Path) -> None:
             f"{name}: p50 {times[middle] * 1e3:.1f} ms, p95 {times[late] * 1e3:.1f} ms;"
             f" of the processor {work[middle] * 1e3:.1f} and {work[late] * 1e3:.1f} ms"
         )
-
-
-def _speakers(sample: dict) -> tuple[str, str]:
-    return sample["conversation"]["speaker_a"], sample["conversation"]["speaker_b"]
 
 
 def opened(store: Path) -> World:
@@ -239,16 +371,6 @@ def timed(world: World, query: str) -> tuple[float, float]:
     begun, worked = time.perf_counter(), time.process_time()
     world.recall.recall_structured(world.caller, "large", wire.RecallInput(query=query))
     return time.perf_counter() - begun, time.process_time() - worked
-
-
-def print_answers(world: World, space: str, sample: dict) -> None:
-    """The first ten questions with what the service answers."""
-    for item in sample["qa"][:10]:
-        out = world.recall.recall_structured(world.caller, space, wire.RecallInput(query=item["question"]))
-        print(f"\n? {item['question']}  (expected: {item.get('answer')}; evidence {item['evidence']})")
-        print(f"  found {out.found}, uncertainty {out.uncertainty}")
-        print("  " + out.answer.replace("\n", "\n  "))
-        print("  " + msgspec.json.encode(out.memories[:1]).decode())
 
 
 if __name__ == "__main__":

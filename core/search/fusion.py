@@ -31,8 +31,8 @@ SESSION: Final = 0.8  # the session's words
 MEANING: Final = 1.0  # nearness in meaning
 MEANING_BESIDE: Final = 1.0  # the same, on average over the turn and its neighbours
 SPEAKER: Final = 4.0  # said by the only person that the question names
-ANSWERS: Final = 0.4  # of a question's own words, what the turn behind it earns
-ASKS: Final = 1.0  # what a turn that asks is held back
+ANSWERS: Final = 0.2  # of a question's own words, what the turn behind it earns
+ASKS: Final = 0.5  # what a turn that asks is held back
 SESSIONS: Final = 64  # at most so many sessions' turns are ranked one by one,
 EXPANDED: Final = (
     320  # and no further session once there are so many turns; both again for what is near in meaning
