@@ -18,16 +18,19 @@ _FEW: Final = 2000  # facts; so many are looked up one by one, of more the index
 
 
 def nearest_facts(dense: Dense, namespace: Namespace, corpus: Corpus, count: int) -> list[str]:
-    """The ids of the `count` nearest facts: similarity descending, ties by id. Facts without a vector have no place."""
+    """The ids of the `count` nearest facts: similarity descending, ties by id. Facts without a vector have no place.
+
+    Nor has one of which a model has nothing to say: its vector is all zeros, and its similarity exactly 0.
+    """
     if len(corpus) <= _FEW:
         elements = {fact.element: fact_id for fact_id, fact in corpus.facts.items()}
-        found = [(-score, elements[element]) for element, score in dense.of(elements).items()]
+        found = [(-score, elements[element]) for element, score in dense.of(elements).items() if score]
         return [fact_id for _, fact_id in sorted(found)[:count]]
     found = []
     for element, score in dense.ranked(_CONCEPTS):
         if len(found) >= count and score < -found[-1][0]:
             break
         fact_id = namespace.id_of(element)
-        if fact_id is not None and fact_id in corpus.facts:
+        if score and fact_id is not None and fact_id in corpus.facts:
             found.append((-score, fact_id))
     return [fact_id for _, fact_id in sorted(found)[:count]]

@@ -17,7 +17,8 @@ class FactWorld:
     """One process with a space `home` and short hands for the use cases."""
 
     def __init__(self, table: Table | None = None, clock: FakeClock | None = None, **options: Any) -> None:
-        self.world = World(table, clock=clock or FakeClock(), seed=options.pop("seed", 0))
+        objects = options.pop("objects", None)
+        self.world = World(table, objects, clock or FakeClock(), seed=options.pop("seed", 0))
         create = options.pop("create", True)
         world = self.world
         self.upkeep = Upkeep(world.spaces, world.leases, world.entropy)

@@ -7,14 +7,14 @@ import pytest
 
 from core.errors import NoemaError
 from core.ports import Put
-from core.protocol.http_types import CreateSpaceInput, MemoryPolicy, RecallBudget, UpdateSpaceInput
+from core.protocol.http_types import CreateSpaceInput, MemoryPolicy, RecallBudget, UpdateSpaceInput, Usage
 from core.schema.library import DEFAULT_PACKAGES
 from core.service.admin import PUBLIC, Admin
 from core.service.commit import Commits
 from core.service.spaces import Spaces
 from core.service.values import Caller
 from core.storage.head import MAX_HEAD_BYTES
-from core.storage.layout import HEAD, counter_sk, space_pk
+from core.storage.layout import HEAD, counter_sk, ledger_total_sk, space_pk
 from core.storage.memory import MemoryObjects, MemoryTable
 from core.storage.rows import row_bytes
 from tests.doubles import CountingEntropy, FailingTable, FakeClock, Faults
@@ -240,10 +240,11 @@ def test_status_and_info_read_the_counters_and_leases() -> None:
     head = place.rows.get(pk, HEAD)
     assert head is not None
     until = place.clock.time + 60_000
-    usage = {"n": 7, "input_tokens": 11, "output_tokens": 5, "cached_tokens": 1, "requests": 2}
+    usage = {"formation_in": 11, "formation_out": 5, "formation_cached": 1, "formation_requests": 2}
     place.rows.transact(
         [
-            Put(pk, counter_sk("formation"), usage),
+            Put(pk, counter_sk("formation"), {"n": 7}),
+            Put(pk, ledger_total_sk(), usage),
             Put(pk, HEAD, {**head, "formed": 5, "lt_formation": until}),
         ]
     )
@@ -252,7 +253,7 @@ def test_status_and_info_read_the_counters_and_leases() -> None:
 
     assert (status.conversations, status.formation_processed_id) == (7, 5)
     assert (status.formation_processing, status.maintenance_processing) == (True, False)
-    assert info.formation_usage.input_tokens == 11
+    assert info.formation_usage == Usage(input_tokens=11, output_tokens=5, cached_tokens=1, requests=2)
     assert info.recall_usage.requests == 0
     place.clock.time = until
     assert place.admin.formation_status("demo").formation_processing is False

@@ -15,7 +15,7 @@ from core.service.hints import FACTS, read_hint
 from core.storage.layout import DUE_PK, fact_clock_rows
 from core.storage.memory import MemoryTable
 from tests.core.service.fact_world import DAY, FactWorld
-from tests.doubles import FailingTable, Faults, FakeClock, FixedModels, ScriptedModel, says
+from tests.doubles import FailingTable, FakeClock, Faults, FixedModels, ScriptedModel, says
 from tests.services import MINUTE, RecordingQueue
 
 HOUR = 60 * MINUTE
@@ -137,7 +137,7 @@ def test_two_runs_at_once_are_one():
     other = Scheduled(world.world.table, world.clock, create=False, seed=7)
     seen: list[bool] = []
     model = ScriptedModel([lambda _: (seen.append(other.work().ran), says("{}"))[1]], last=says("{}"))
-    world.facts._consolidation._model = SpaceModels(FixedModels(model))  # noqa: SLF001
+    world.facts._consolidation._model = SpaceModels(FixedModels(model))
     world.facts.tune(world.caller, "home", Tuning(consolidate_above=5), deadline=world.deadline)
     world.clock.advance(SOON_MS)
     assert world.work().namespaces == 1
@@ -158,7 +158,7 @@ def test_a_write_during_a_run_is_seen_by_the_next():
     world = filled()
     other = Scheduled(world.world.table, world.clock, create=False, seed=7)
     model = ScriptedModel([lambda _: (other.remember("meanwhile"), says("{}"))[1]])
-    world.facts._consolidation._model = SpaceModels(FixedModels(model))  # noqa: SLF001
+    world.facts._consolidation._model = SpaceModels(FixedModels(model))
     world.facts.tune(world.caller, "home", Tuning(consolidate_above=5), deadline=world.deadline)
     world.clock.advance(SOON_MS)
     assert world.work().namespaces == 1
@@ -190,12 +190,10 @@ def test_a_clock_that_cannot_be_wound_is_no_error_of_the_write():
     """The store fails on the second write of a request: the fact is kept, and the next one winds the clock."""
     inner = MemoryTable()
     world = Scheduled(inner)
-    table = FailingTable(inner, Faults(at=range(1, 100)))
-    broken = FactSchedule(table, world.queue, world.clock, world.world.entropy)
-    world.facts._schedule = broken  # noqa: SLF001
-    table.faults = Faults(at=range(100), error=Unavailable)
+    table = FailingTable(inner, Faults(at=range(100), error=Unavailable))
+    world.facts._schedule = FactSchedule(table, world.queue, world.clock, world.world.entropy)
     world.remember("kept")
-    world.facts._schedule = world.schedule  # noqa: SLF001
+    world.facts._schedule = world.schedule
     assert world.clocks() == 0
     world.remember("and this winds it")
     assert world.clocks() == 1
