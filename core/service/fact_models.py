@@ -14,7 +14,7 @@ from core.facts.asking import extraction_request, summary_request
 from core.facts.values import Fact
 from core.model.instants import Instant
 from core.models.budget import estimate, estimate_request
-from core.models.chat import ChatModel, ChatReply, ChatRequest, ModelFault, Models, Usage
+from core.models.chat import ChatModel, ChatReply, ChatRequest, ModelFault, Usage
 from core.service.thinking import Allowance, Unlimited
 
 SHOWN_TOKENS: Final = (
@@ -35,16 +35,18 @@ class FactModel(Protocol):
         """A model's answer: a JSON array of sentences. May raise `NoemaError`."""
 
 
-class SpaceModels:
+class FactModels:
     """The facts' view of the models of all spaces. Safe to share between threads.
 
     Args:
-        models: which model serves a space.
+        of: which model serves a space in a role, as `core.models.chat.Models.of`.
         allowance: what a space may spend today, by role and model; None: nobody counts.
     """
 
-    def __init__(self, models: Models, allowance: Allowances | None = None) -> None:
-        self._models = models
+    def __init__(
+        self, of: Callable[[str, Role], ChatModel | None], allowance: Allowances | None = None
+    ) -> None:
+        self._of = of
         self._allowance = allowance
 
     def summarise(self, space_id: str, facts: Sequence[Fact], until: Instant) -> str | None:
@@ -53,7 +55,7 @@ class SpaceModels:
 
     def extract(self, space_id: str, text: str, until: Instant) -> str | None:
         """As `FactModel`; a text too long for one request is nobody's to read: `PayloadTooLarge`."""
-        if self._models.of(space_id, "formation") is not None and estimate(text) > TEXT_TOKENS:
+        if self._of(space_id, "formation") is not None and estimate(text) > TEXT_TOKENS:
             raise NoemaError(
                 "PayloadTooLarge",
                 f"facts are taken from at most {TEXT_TOKENS} estimated tokens at once",
@@ -74,7 +76,7 @@ class SpaceModels:
             NoemaError: `ServiceUnavailable` without a whole reply; `ResourceExhausted` if the space has spent what
                 it may.
         """
-        model = self._models.of(space_id, role)
+        model = self._of(space_id, role)
         if model is None:
             return None
         allowance = Unlimited() if self._allowance is None else self._allowance(space_id, role, model)

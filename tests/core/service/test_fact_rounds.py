@@ -8,7 +8,7 @@ import pytest
 from core.errors import NoemaError
 from core.facts.recalling import Tuning
 from core.ports import Unavailable
-from core.service.fact_models import SHOWN_TOKENS, SpaceModels
+from core.service.fact_models import SHOWN_TOKENS, FactModels
 from core.service.fact_rounds import GAP_MS
 from core.service.fact_schedule import CLAIM_MS, IDLE_MS, SOON_MS, FactSchedule
 from core.service.hints import FACTS, read_hint
@@ -137,7 +137,7 @@ def test_two_runs_at_once_are_one():
     other = Scheduled(world.world.table, world.clock, create=False, seed=7)
     seen: list[bool] = []
     model = ScriptedModel([lambda _: (seen.append(other.work().ran), says("{}"))[1]], last=says("{}"))
-    world.facts._consolidation._model = SpaceModels(FixedModels(model))
+    world.facts._consolidation._model = FactModels(FixedModels(model).of)
     world.facts.tune(world.caller, "home", Tuning(consolidate_above=5), deadline=world.deadline)
     world.clock.advance(SOON_MS)
     assert world.work().namespaces == 1
@@ -158,7 +158,7 @@ def test_a_write_during_a_run_is_seen_by_the_next():
     world = filled()
     other = Scheduled(world.world.table, world.clock, create=False, seed=7)
     model = ScriptedModel([lambda _: (other.remember("meanwhile"), says("{}"))[1]])
-    world.facts._consolidation._model = SpaceModels(FixedModels(model))
+    world.facts._consolidation._model = FactModels(FixedModels(model).of)
     world.facts.tune(world.caller, "home", Tuning(consolidate_above=5), deadline=world.deadline)
     world.clock.advance(SOON_MS)
     assert world.work().namespaces == 1
@@ -222,7 +222,7 @@ def test_a_space_with_a_model_has_its_weakest_facts_summarised():
         )
     )
     model = ScriptedModel([said])
-    world = filled(25, model=SpaceModels(FixedModels(model)))
+    world = filled(25, model=FactModels(FixedModels(model).of))
     world.clock.advance(SOON_MS)
     done = world.work()
     assert (done.consumed, done.problems) == (12, ())
@@ -243,7 +243,7 @@ def test_a_model_that_fails_is_told_and_the_rest_goes_on():
     from core.models.chat import ModelFault  # noqa: PLC0415
 
     model = ScriptedModel([ModelFault("rate_limited", "slow down")])
-    world = filled(25, model=SpaceModels(FixedModels(model)))
+    world = filled(25, model=FactModels(FixedModels(model).of))
     world.clock.advance(30 * DAY)
     done = world.work()
     assert done.problems == ("ServiceUnavailable: the model gave no answer: rate_limited",)
@@ -253,7 +253,7 @@ def test_a_model_that_fails_is_told_and_the_rest_goes_on():
 def test_only_what_fits_is_shown():
     """Of very long facts a model sees as many as one request holds; the others wait for another run."""
     model = ScriptedModel([says("{}")])
-    world = Scheduled(model=SpaceModels(FixedModels(model)))
+    world = Scheduled(model=FactModels(FixedModels(model).of))
     for n in range(24):
         world.remember(f"{n} " + "x" * 16_000)
     world.clock.advance(SOON_MS)
@@ -265,7 +265,7 @@ def test_only_what_fits_is_shown():
 def test_a_model_takes_facts_out_of_a_text():
     """Up to five sentences, unverified; an answer of nothing keeps nothing; prose of the model keeps the text whole."""
     model = ScriptedModel([says('["Ann moved to Faro.", "Ann likes tea."]'), says("[]"), says("I think so.")])
-    world = FactWorld(model=SpaceModels(FixedModels(model)))
+    world = FactWorld(model=FactModels(FixedModels(model).of))
     made = world.call("remember_extracted", "Well, Ann moved to Faro, and she likes tea.")
     assert [(fact.text, fact.confidence) for fact in made] == [
         ("Ann moved to Faro.", "unverified"),
@@ -281,11 +281,11 @@ def test_a_model_takes_facts_out_of_a_text():
 def test_a_retry_of_an_extraction_is_one_whatever_the_model_says_then():
     """The same text under the same key gives the first facts; a model in trouble keeps nothing and says so."""
     model = ScriptedModel([says('["one"]'), says('["two"]')])
-    world = FactWorld(model=SpaceModels(FixedModels(model)))
+    world = FactWorld(model=FactModels(FixedModels(model).of))
     first = world.call("remember_extracted", "a text", key="k")
     assert world.call("remember_extracted", "a text", key="k") == first
     cut = ScriptedModel([says("[", stop="length")])
-    world = FactWorld(model=SpaceModels(FixedModels(cut)))
+    world = FactWorld(model=FactModels(FixedModels(cut).of))
     with pytest.raises(NoemaError) as failed:
         world.call("remember_extracted", "a text")
     assert failed.value.code == "ServiceUnavailable"
@@ -294,7 +294,7 @@ def test_a_retry_of_an_extraction_is_one_whatever_the_model_says_then():
 
 def test_a_space_without_a_model_keeps_the_text_whole():
     """As without any model at all, and consolidation summarises nothing and complains of nothing."""
-    world = filled(25, model=SpaceModels(FixedModels(None)))
+    world = filled(25, model=FactModels(FixedModels(None).of))
     assert [fact.text for fact in world.call("remember_extracted", "a text")] == ["a text"]
     world.clock.advance(SOON_MS)
     assert world.work().problems == ()
