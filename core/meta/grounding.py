@@ -20,6 +20,7 @@ from typing import Final
 
 import msgspec
 
+from core.meta.meaning import WORDS_SHARE, Candidates, Meaning, fused
 from core.meta.statements import Statements
 from core.model.elements import AnyElement, Concept
 from core.model.ids import LETTER, Kind
@@ -28,6 +29,7 @@ from core.search.bm25 import Basis, basis_of, score
 from core.search.text import texts_of, words
 
 RANKING: Final = "noema-bm25-1"
+MEANING: Final = "noema-dense-1"
 _NEUTRAL: Final = Basis(documents=1_000_000, average=12.0)  # for callers from whom something is hidden
 _TEXTS: Final = frozenset({"concept", "evidence", "activity"})  # kinds with words of their own
 
@@ -50,19 +52,30 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Grounding:
-    """One search over one view. `cut` says afterwards whether some statements were left unranked."""
+    """One search over one view. `cut` says afterwards whether some statements were left unranked.
 
-    def __init__(self, world: World, probe: Probe) -> None:
+    Args:
+        world: the view as the caller may see it.
+        probe: what is looked for.
+        meaning: what lies near to it; None for a search by words alone.
+        by_words: False for a search by meaning alone.
+    """
+
+    def __init__(
+        self, world: World, probe: Probe, meaning: Meaning | None = None, *, by_words: bool = True
+    ) -> None:
         self.world = world
         self.probe = probe
         self.cut = False
+        self._meaning = meaning
+        self._by_words = by_words
         open_to_all = world.open and world.context.hidden_fields is None
         basis = basis_of(world.view) if open_to_all else _NEUTRAL
         self._letters = "".join(LETTER[kind] for kind in sorted(probe.kinds & _TEXTS))
         lending = "CP" if probe.kinds - _TEXTS else ""  # what statements take their words from
         self._scores = score(
             world.view,
-            probe.terms,
+            probe.terms if by_words else (),
             basis,
             letters=self._letters + lending,
             admits=None if open_to_all else self._admits,
@@ -73,19 +86,40 @@ class Grounding:
 
     def hits(self, threshold: float) -> Iterator[Hit]:
         """Everything that fits at least so well, best first; ties in order of creation."""
-        best = self._scores.best_possible
-        if best == 0:
-            return
         seen: set[str] = set()
-        for element_id, earned in self._scores.ranked(self._letters, self._statements()):
+        for element_id, share in self._candidates():
             self.world.spend()
-            share = earned / best
             if share < threshold:
                 return
             hit = self._hit(element_id, share)
             if hit is not None and hit.element.id not in seen:
                 seen.add(hit.element.id)
                 yield hit
+
+    def _candidates(self) -> Candidates:
+        """Ids and scores from 0 to 1, best first: by words, by meaning, or by both."""
+        if self._meaning is None:
+            return self._worded(self._statements())
+        if not self._by_words:
+            return self._meaning.ranked()
+        statements, meaning = self._statements(), self._meaning
+
+        def score_of(element_id: str) -> float:
+            best = self._scores.best_possible
+            if element_id[0] in self._letters:
+                earned = self._scores.earned(element_id)
+            else:
+                earned = statements.get(element_id, 0.0)
+            told = WORDS_SHARE * earned / best if best else 0.0
+            return told + (1 - WORDS_SHARE) * meaning.of(element_id)
+
+        return fused(self._worded(statements), meaning.ranked(), score_of)
+
+    def _worded(self, statements: dict[str, float]) -> Candidates:
+        best = self._scores.best_possible
+        if best:
+            for element_id, earned in self._scores.ranked(self._letters, statements):
+                yield element_id, earned / best
 
     def _statements(self) -> dict[str, float]:
         """What every candidate among the statements earned."""

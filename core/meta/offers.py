@@ -17,7 +17,7 @@ from core.meta.operands import coordinates, options_of, world_of
 from core.model.elements import Json
 from core.model.ids import KINDS
 from core.protocol.canonical import PROFILE
-from core.protocol.capabilities import ISOLATION, LIMITS, SUPPORTED
+from core.protocol.capabilities import ISOLATION, LIMITS, SUPPORTED, supported
 from core.protocol.request import KIP_VERSION, MAX_BODY_BYTES
 from core.transaction.scope import Answer, Scope
 
@@ -78,10 +78,14 @@ def capabilities(_: Describe, scope: Scope) -> Answer:
     """DESCRIBE CAPABILITIES: what the engine has, what of it this caller may use here, and the bounds."""
     value: dict[str, Json] = {
         "protocol": VERSIONS,
-        "supported": SUPPORTED,
+        "supported": supported(semantic=scope.context.semantic),
         "available": {name: is_available(name, scope) for name in SUPPORTED},
         "limits": limits(scope),
-        "search": {"modes": ["keyword"], "kinds": list(KINDS), "consistency": "transactional"},
+        "search": {
+            "modes": ["keyword", "semantic", "hybrid"] if scope.context.semantic else ["keyword"],
+            "kinds": list(KINDS),
+            "consistency": "transactional",
+        },
         "isolation": list(ISOLATION),
         "detail": "effective",
         "note": "`available` means that it can be asked for, not that every request is allowed: DESCRIBE ACCESS.",
@@ -91,7 +95,7 @@ def capabilities(_: Describe, scope: Scope) -> Answer:
 
 def is_available(name: str, scope: Scope) -> bool:
     """Whether a capability is there and this caller may ask for it at this endpoint."""
-    if not SUPPORTED.get(name, False):
+    if not supported(semantic=scope.context.semantic).get(name, False):
         return False
     action = _ACTION_OF.get(name)
     allowed = allows(scope.context.principal, action or "read")

@@ -1,4 +1,4 @@
-"""SEARCH: keyword grounding over all five kinds, as it was or as it is (KIP §66).
+"""SEARCH: grounding over all five kinds by words, by meaning or by both, as it was or as it is (KIP §66).
 
 What lives here: the statement's clauses, and what a hit shows of its element. What must never live here: ranking
 (`grounding`). A hit carries an exact id for the next command; its score is of this answer only and is stored
@@ -8,14 +8,15 @@ nowhere; and a miss says nothing about what exists.
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import msgspec
 
 from core.authority import authorize
 from core.errors import NoemaError
 from core.language.ast_meta import Search
-from core.meta.grounding import RANKING, Grounding, Hit, Probe, visible_texts
+from core.meta.grounding import MEANING, RANKING, Grounding, Hit, Probe, visible_texts
+from core.meta.meaning import Meaning
 from core.meta.operands import (
     coordinates,
     count_of,
@@ -43,12 +44,15 @@ from core.model.literals import Ref
 from core.protocol.response import SearchContext, Warning  # noqa: A004 - the protocol's word
 from core.query.values import plain
 from core.query.world import World
+from core.search.dense import Dense
 from core.search.text import first_match, words
+from core.state.layer import Layer
 from core.state.space import SpaceState
 from core.transaction.scope import Answer, Scope
 
-MODE: Final = "keyword"
-SEMANTICS: Final = f"{RANKING}: share of the best possible BM25 score; relevance, not confidence or belief"
+Mode = Literal["keyword", "semantic", "hybrid"]
+_BY_WORDS: Final = f"{RANKING}: share of the best possible BM25 score"
+_NEITHER: Final = "relevance, not confidence or belief"
 _TERMS: Final = 32  # words of a query that count; a longer one is a document
 _USUAL, _MOST = 20, 200
 _SNIPPET: Final = 200  # characters
@@ -57,6 +61,9 @@ _BEFORE: Final = 60  # of them before the first word that fits
 _NOTES: Final[dict[str, str]] = {
     "SearchNoTerms": "the term has no word that tells anything apart, so nothing was looked for",
     "SearchBounded": "more statements have these words than were ranked; add a word or WITH PREDICATE",
+    "SearchMeaningUnavailable": "nothing could be compared by meaning: these hits are by words alone",
+    "SearchIndexLags": "the newest commits were not compared by meaning yet; index_seq says up to where all were",
+    "SearchIndexPartial": "not all of the memory was compared by meaning; what is missing is found by words",
     "SearchMiss": "no hit does not mean that nothing is there: ask FIND by key, id or exact tuple",
 }
 
@@ -70,49 +77,127 @@ def search(statement: Search, scope: Scope) -> Answer:
         Missing: the older state that is searched must be handed in.
     """
     authorize(scope.context.principal, "search")
-    _check_mode(optional_text(statement.mode, "MODE"))
+    mode = _mode_of(optional_text(statement.mode, "MODE"), scope)
     page = page_of("search", statement, scope, usual=_USUAL, most=_MOST)
     state = _searched(statement, page, scope)
-    inner = past_scope(scope, state).searching()
+    inner = past_scope(scope, state)
     world = world_of(inner)
     probe = _probe(statement, inner)
-    grounding = Grounding(world, probe)
+    dense = None if mode == "keyword" else _nearest(mode, statement, state, scope)
+    grounding = _grounding(world, probe, dense, mode)
     threshold = fraction_of(statement.threshold, "THRESHOLD") or 0.0
     start = int(page.at.get("o", 0))
     found = list(islice(grounding.hits(threshold), start, start + page.size + 1))
-    rows = [_row(hit, world, probe) for hit in found[: page.size]]
+    used: Mode = mode if dense is None or dense.coverage.usable else "keyword"
+    rows = [_row(hit, world, probe, used) for hit in found[: page.size]]
     more = len(found) > page.size > 0
-    pinned = isinstance(scope.request.read.snapshot_token, str)
-    fresh = SearchContext(
-        index_seq=state.seq,
-        current_space_seq=msgspec.UNSET if pinned else scope.state.seq,
-        consistency="snapshot" if pinned else "transactional" if state is scope.state else "historical",
-        mode=MODE,
-        score_semantics=SEMANTICS,
-    )
-    notes = _notes(probe, grounding, empty=not rows and start == 0)
+    notes = _notes(probe, grounding, by_words=used != "semantic", empty=not rows and start == 0)
     return Answer(
         value=rows,
-        context=coordinates(inner, search=fresh),
-        warnings=tuple(Warning(code=code, message=_NOTES[code]) for code in notes),
+        context=coordinates(inner, search=_fresh(scope, state, used, dense)),
+        warnings=(*_of_coverage(dense, used), *notes),
         next_cursor=page.cursor(o=start + page.size, n=state.seq) if more else None,
     )
 
 
-def _notes(probe: Probe, grounding: Grounding, *, empty: bool) -> list[str]:
+def _fresh(scope: Scope, state: SpaceState, mode: Mode, dense: Dense | None) -> SearchContext:
+    """How fresh the answer is: an index that lags never passes for the state it is asked of (KIP §66.5, §79)."""
+    pinned = isinstance(scope.request.read.snapshot_token, str)
+    consistency = "snapshot" if pinned else "transactional" if state is scope.state else "historical"
+    index_seq, semantics = state.seq, _BY_WORDS
+    if mode != "keyword" and dense is not None:
+        by_meaning = f"cosine by {str(dense.coverage.model)[:40]}"
+        semantics = f"{MEANING}: {by_meaning}" if mode == "semantic" else f"half {RANKING}, half {by_meaning}"
+        if dense.degraded is not None:
+            consistency, index_seq = "eventual", dense.coverage.index_seq
+    return SearchContext(
+        index_seq=index_seq,
+        current_space_seq=msgspec.UNSET if pinned else scope.state.seq,
+        consistency=consistency,
+        mode=mode,
+        score_semantics=f"{semantics}; {_NEITHER}",
+    )
+
+
+def _grounding(world: World, probe: Probe, dense: Dense | None, mode: Mode) -> Grounding:
+    if dense is None or not dense.coverage.usable:
+        return Grounding(world, probe)
+    meaning = Meaning(world, dense, probe.kinds, probe.predicate_ref)
+    return Grounding(world, probe, meaning, by_words=mode == "hybrid")
+
+
+def _nearest(mode: Mode, statement: Search, state: SpaceState, scope: Scope) -> Dense:
+    """What lies near to the term at the state that is searched.
+
+    Raises:
+        NoemaError: SearchIndexUnavailable where nothing can be compared and meaning alone was asked for, where the
+            request wants one state for all it reads and the index is behind it, and where it would tell of what is
+            hidden; HistoricalSearchUnavailable for a past without vectors.
+        Missing: the nearest elements must be handed in.
+    """
+    if state is scope.state and isinstance(scope.view, Layer) and scope.view.elements:
+        raise _unavailable("what this transaction has written is not compared by meaning", "uncommitted")
+    dense = scope.context.given.nearest(text_of(statement.term, "SEARCH"), state.seq)
+    coverage = dense.coverage
+    if not coverage.usable and mode == "semantic":
+        if state is not scope.state:
+            raise NoemaError(
+                "HistoricalSearchUnavailable",
+                f"seq {state.seq} cannot be searched by meaning",
+                details={"reason": coverage.degraded},
+            )
+        raise _unavailable("nothing can be compared by meaning right now", coverage.degraded)
+    if coverage.usable and coverage.degraded is not None and scope.request.mode == "atomic":
+        raise _unavailable("the vectors are behind the state that this request reads", coverage.degraded)
+    if coverage.bounded and not _sees_all(scope):
+        raise _unavailable(
+            "so large a memory is searched by meaning only by who may see all of it", "restricted"
+        )
+    return dense
+
+
+def _sees_all(scope: Scope) -> bool:
+    world = world_of(scope)
+    return world.open and world.context.hidden_fields is None
+
+
+def _unavailable(message: str, reason: str | None) -> NoemaError:
+    return NoemaError(
+        "SearchIndexUnavailable",
+        message,
+        hint='Use MODE "keyword", or try again.',
+        details={"reason": reason},
+    )
+
+
+def _of_coverage(dense: Dense | None, mode: Mode) -> tuple[Warning, ...]:
+    """What an answer by meaning did not cover, said with the reason."""
+    if dense is None or dense.degraded is None:
+        return ()
+    coverage = dense.coverage
+    lags = "SearchIndexLags" if coverage.degraded == "lagging" or coverage.index_seq else "SearchIndexPartial"
+    code = "SearchMeaningUnavailable" if mode == "keyword" else lags
+    details = {"reason": coverage.degraded, "model": coverage.model, "index_seq": coverage.index_seq}
+    return (Warning(code=code, message=_NOTES[code], details=details),)
+
+
+def _notes(probe: Probe, grounding: Grounding, *, by_words: bool, empty: bool) -> list[Warning]:
     notes = ["SearchBounded"] if grounding.cut else []
     if empty:
-        notes.append("SearchMiss" if probe.terms else "SearchNoTerms")
-    return notes
+        notes.append("SearchNoTerms" if by_words and not probe.terms else "SearchMiss")
+    return [Warning(code=code, message=_NOTES[code]) for code in notes]
 
 
-def _check_mode(mode: str | None) -> None:
-    if mode not in {None, MODE}:
+def _mode_of(text: str | None, scope: Scope) -> Mode:
+    there: tuple[Mode, ...] = ("keyword", "semantic", "hybrid") if scope.context.semantic else ("keyword",)
+    mode = "keyword" if text is None else next((one for one in there if one == text), None)
+    if mode is None:
         raise NoemaError(
             "SearchModeUnsupported",
-            f"there is no {str(mode)[:40]} search here",
-            details={"requested": str(mode)[:80], "supported": [MODE]},
+            f"there is no {str(text)[:40]} search here",
+            details={"requested": str(text)[:80], "supported": list(there)},
         )
+    return mode
 
 
 def _searched(statement: Search, page: Page, scope: Scope) -> SpaceState:
@@ -166,14 +251,14 @@ def _narrowed(kinds: frozenset[Kind], possible: frozenset[Kind], clause: str) ->
 # --- hits
 
 
-def _row(hit: Hit, world: World, probe: Probe) -> dict[str, Json]:
+def _row(hit: Hit, world: World, probe: Probe, mode: Mode) -> dict[str, Json]:
     """What is shown of a hit: enough to choose it and to name it exactly in the next command."""
     element = hit.element
     shown, snippet, matched = _shown(element, world, frozenset(probe.terms))
     row: dict[str, Json] = {"id": element.id, "kind": KIND_OF_TYPE[type(element)], **shown}
     if snippet:
         row["snippet"] = snippet
-    row["retrieval"] = {"score": round(hit.score, 6), "mode": MODE, "matched_fields": matched}
+    row["retrieval"] = {"score": round(hit.score, 6), "mode": mode, "matched_fields": matched}
     if hit.merged is not None:
         row["merged_from"] = hit.merged
     return row

@@ -37,7 +37,7 @@ from core.ports import Clock, Row, Signer, Verifier
 from core.protocol.request import MAX_OPERATIONS, Request
 from core.protocol.response import OperationResult, Response, Warning, failure  # noqa: A004 - the protocol's word
 from core.query import Coordinate
-from core.search.dense import Coverage, Dense, nothing
+from core.search.dense import Coverage, nothing
 from core.service.attempt import is_over
 from core.service.chain import read_chain
 from core.service.commit import Commits
@@ -220,11 +220,9 @@ class Kip:
             return outcome
         return msgspec.structs.replace(outcome, receipt=sign_receipt(outcome.receipt, self._signer.sign))
 
-    def answer(self, space_id: str, need: Need, until: Instant) -> Any:  # what is asked for, or a NoemaError
-        """What the engine needs, from the store; `until`: when to give up what may take long (ms)."""
+    def answer(self, space_id: str, need: Need) -> Any:  # the value the need asks for, or a NoemaError
+        """What the engine needs, from the store."""
         try:
-            if isinstance(need, Nearest):
-                return self._nearest(space_id, need, until)
             if isinstance(need, Coordinate):
                 return self._state_at(space_id, need)
             if isinstance(need, Deltas):
@@ -249,13 +247,17 @@ class Kip:
             hint="Nothing is staged here: send the payload itself, or a :parameter that holds the package or receipt.",
         )
 
-    def _nearest(self, space_id: str, need: Nearest, until: Instant) -> Dense:
-        state = self._spaces.load(space_id)
-        if state.seq != need.seq:
-            state = self._state_at(space_id, Coordinate(seq=need.seq))
-        if self._vectors is None:
-            return nothing(Coverage(model=None, state_seq=need.seq, degraded="no_embedder"))
-        return self._vectors.nearest(state, need.text, deadline=until)
+    def nearest(self, space_id: str, need: Nearest, until: Instant) -> Any:  # a Dense, or a NoemaError
+        """How near a state's elements lie to a text; `until`: when to give up embedding it (ms)."""
+        try:
+            state = self._spaces.load(space_id)
+            if state.seq != need.seq:
+                state = self._state_at(space_id, Coordinate(seq=need.seq))
+            if self._vectors is None:
+                return nothing(Coverage(model=None, state_seq=need.seq, degraded="no_embedder"))
+            return self._vectors.nearest(state, need.text, deadline=until)
+        except NoemaError as error:
+            return error
 
     def _chain(self, space_id: str, need: Chain) -> ChainReading:
         with reading():
@@ -344,8 +346,13 @@ class _Run:
                     return self._commit(unit, context, first=first)
                 return self._look(unit, context)
             except Missing as missing:
-                given = given.plus(missing.need, self._kip.answer(self._space_id, missing.need, self._until))
+                given = given.plus(missing.need, self._answer(missing.need))
         raise NoemaError("ResourceExhausted", f"one operation asks for more than {MAX_NEEDS} older states")
+
+    def _answer(self, need: Need) -> Any:  # the value the need asks for, or a NoemaError
+        if isinstance(need, Nearest):
+            return self._kip.nearest(self._space_id, need, self._until)
+        return self._kip.answer(self._space_id, need)
 
     def _look(self, unit: Unit, context: Context) -> UnitOutcome:
         """A unit that commits nothing: reads, or a dry run over what its earlier units would have left."""

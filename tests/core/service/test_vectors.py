@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Iterator
 from typing import Any
 
-import numpy
+import numpy as np
 import pytest
 
 from core.errors import NoemaError
@@ -55,7 +55,7 @@ class Home:
             world.create()
         self.world = world
         self.embedder = embedder or HashEmbedder()
-        self.vectors = Vectors(world.spaces, self.embedder, lambda: numpy)
+        self.vectors = Vectors(world.spaces, self.embedder, lambda: np)
         self.upkeep = Upkeep(world.spaces, world.leases, world.entropy)
         self.building = VectorUpkeep(world.spaces, self.upkeep, self.vectors, world.entropy)
         self.erasures = Erasures(world.spaces, self.upkeep, world.entropy)
@@ -266,7 +266,7 @@ def test_no_embedder_is_said_and_costs_nothing(home: Home) -> None:
     """Without an embedder, or without numpy, the answer is empty and says which; nothing is built."""
     home.say("I bought a red car yesterday.")
     spaces = home.world.spaces
-    none = Vectors(spaces, None, lambda: numpy)
+    none = Vectors(spaces, None, lambda: np)
     bare = Vectors(spaces, HashEmbedder(), lambda: None)
     assert none.nearest(home.state(), "car", deadline=LATER).degraded == "no_embedder"
     assert bare.nearest(home.state(), "car", deadline=LATER).degraded == "no_arrays"
