@@ -10,7 +10,8 @@ import msgspec
 
 from core.protocol.http_types import ServiceInfo
 from functions.http import HttpResponse
-from functions.settings import VERSION
+from functions.model_settings import public_names
+from functions.settings import VERSION, Settings
 
 NAME: Final = "noema"
 DESCRIPTION: Final = (
@@ -41,8 +42,14 @@ def favicon() -> HttpResponse:
     return _document("favicon.svg", "image/svg+xml")
 
 
-def service_info(sharding: int) -> HttpResponse:
-    """Name and version; plain JSON whatever `Accept` says (contract §1.5)."""
-    info = ServiceInfo(name=NAME, version=VERSION, sharding=sharding, description=DESCRIPTION)
+def service_info(settings: Settings) -> HttpResponse:
+    """Name, version and models; plain JSON whatever `Accept` says (contract §1.5)."""
+    info = ServiceInfo(
+        name=NAME,
+        version=VERSION,
+        sharding=settings.sharding,
+        description=DESCRIPTION,
+        models=public_names(settings.models),
+    )
     headers = {"content-type": "application/json", "cache-control": "no-store"}
     return HttpResponse(status=200, headers=headers, body=msgspec.json.encode(info))

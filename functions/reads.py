@@ -28,7 +28,10 @@ from core.protocol.request import Request
 from core.protocol.response import Response
 from functions import documents, facts, graymatter, kip
 from functions.bootstrap import Services, services
+from functions.deferring import accepted, prefers_later
 from functions.echoing import note
+from functions.http import HttpResponse
+from functions.intake import ask_later
 from functions.routing import Call, Page, Route, Routes, respond
 
 
@@ -61,20 +64,29 @@ def _number(call: Call) -> int:
     raise NoemaError("InvalidInput", "a conversation is named by a whole number", details={"member": "id"})
 
 
-def _recall(found: Services, call: Call) -> AgentOutput:
-    said = found.recall.recall(call.caller, call.space, call.body)
+def _recall(found: Services, call: Call) -> AgentOutput | HttpResponse:
+    if prefers_later(call):
+        return _later(found, call)
+    said = found.recall.recall(call.caller, call.space, call.body, deadline=call.deadline)
     note(found, call.space, said.content, ())
     return said
 
 
-def _recall_structured(found: Services, call: Call) -> RecallOutput:
-    said = found.recall.recall_structured(call.caller, call.space, call.body)
+def _recall_structured(found: Services, call: Call) -> RecallOutput | HttpResponse:
+    if prefers_later(call):
+        return _later(found, call)
+    said = found.recall.recall_structured(call.caller, call.space, call.body, deadline=call.deadline)
     note(found, call.space, said.answer, said.memories)
     return said
 
 
+def _later(found: Services, call: Call) -> HttpResponse:
+    output = ask_later(found, call.caller, call.space, call.body, key=call.idempotency_key)
+    return accepted(call.request, call.space, output)
+
+
 def _probe(found: Services, call: Call) -> ProbeOutput:
-    seen = found.recall.probe(call.space, call.body)
+    seen = found.recall.probe(call.space, call.body, call.caller)
     note(found, call.space, "", seen.hits)
     return seen
 
@@ -85,7 +97,7 @@ ROUTES: Final[Routes] = {
     "service_info": Route(
         admit="open",
         summary="What this service is.",
-        call=lambda found, _: documents.service_info(found.settings.sharding),
+        call=lambda found, _: documents.service_info(found.settings),
         response=ServiceInfo,
         media_type="application/json",
     ),
@@ -142,6 +154,7 @@ ROUTES: Final[Routes] = {
         response=AgentOutput,
         text_in="query",
         text_out="content",
+        deferrable=True,
     ),
     "recall_structured": Route(
         admit="public",
@@ -151,6 +164,7 @@ ROUTES: Final[Routes] = {
         response=RecallOutput,
         text_in="query",
         text_out="answer",
+        deferrable=True,
     ),
     "probe": Route(
         admit="public",

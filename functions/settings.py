@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from functions.keys import PublicKey, parse_public_key
+from functions.model_settings import ModelSettings, read_models
 
 VERSION: Final = "0.1.0"
 
@@ -45,6 +46,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     mcp_origins: tuple[str, ...] = ()
     insecure_local: bool = False
     sharding: int = 0
+    models: ModelSettings = ModelSettings()
 
     @property
     def locked(self) -> bool:
@@ -86,7 +88,15 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         mcp_origins=_each(environ, "MCP_HTTP_ALLOWED_ORIGINS", _origin),
         insecure_local=not (keys or admin_keys) and _insecure_local(environ),
         sharding=_shard(environ),
+        models=_models(environ),
     )
+
+
+def _models(environ: Mapping[str, str]) -> ModelSettings:
+    try:
+        return read_models(environ)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
 
 
 def _each(environ: Mapping[str, str], name: str, parse: Callable[[str], Any]) -> tuple[Any, ...]:

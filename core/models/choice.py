@@ -50,6 +50,11 @@ class ModelChoice(msgspec.Struct, frozen=True):
         host = self.base_url.partition("://")[2].partition("/")[0]
         return f"{self.provider}:{self.model}" + (f"@{host}" if self.provider == "openai" else "")
 
+    @property
+    def public_name(self) -> str:
+        """The name without where it is reached, and without the account in an ARN."""
+        return f"{self.provider}:{self.model.rpartition('/')[2] if self.model.startswith('arn:') else self.model}"
+
 
 class Price(
     msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename={"price_in": "in", "price_out": "out"}

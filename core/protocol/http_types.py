@@ -435,9 +435,10 @@ class SpaceToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ServiceInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What this service is."""
+    """What this service is. `models`: which model does what for spaces that bring none; "offline" needs none."""
 
     name: str
     version: str
     sharding: int
     description: str
+    models: dict[str, str] = {}

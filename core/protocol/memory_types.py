@@ -96,6 +96,7 @@ class MemoryStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     model: str
     groundability: float | None = None
     correction_rate: float | None = None
+    maintenance_tokens_per_recall: float | None = None
     last_settlement: Json = None
     last_self_test: Json = None
     last_schema_audit: Json = None

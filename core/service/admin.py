@@ -16,6 +16,7 @@ from core.errors import NoemaError
 from core.model.ids import check_space_id
 from core.model.instants import Instant
 from core.model.log import SchemaEnvironment, SpaceMeta, Tier
+from core.models.chat import Usage as Spent
 from core.ports import Clock, Table
 from core.protocol.http_types import (
     CreateSpaceInput,
@@ -29,6 +30,7 @@ from core.protocol.http_types import (
 from core.schema.library import DEFAULT_PACKAGES
 from core.service.commit import Birth, Commits
 from core.service.faults import reading
+from core.service.ledger import usage_of
 from core.service.spaces import Spaces
 from core.service.values import Caller, Proposal
 from core.state.space import SpaceState
@@ -160,6 +162,7 @@ class Admin:
             head, state = self._spaces.read_current(space_id)
             counters = {name: self._counter(space_id, name, head) for name in _COLLECTIONS}
             maintained = self._maintained(space_id)
+            spent = usage_of(self._table.get(layout.space_pk(space_id), layout.ledger_total_sk()) or {})
         meta = state.meta
         return SpaceInfo(
             id=space_id,
@@ -173,9 +176,9 @@ class Admin:
             conversations=counters["formation"].get("n", 0),
             public=meta.public,
             tier=TierView(tier=meta.tier.tier, updated_at=meta.tier.updated_at),
-            formation_usage=_usage(counters["formation"]),
-            recall_usage=_usage(counters["recall"]),
-            maintenance_usage=_usage(counters["maintenance"]),
+            formation_usage=_usage(spent["formation"]),
+            recall_usage=_usage(spent["recall"]),
+            maintenance_usage=_usage(spent["maintenance"]),
             formation_processed_id=head.number("formed"),
             maintenance_processed_id=head.number("maintained"),
             maintenance_at=maintained,
@@ -220,8 +223,8 @@ class Admin:
         return {name: value for name, value in row.items() if isinstance(value, int)}
 
 
-def _usage(counter: dict[str, int]) -> Usage:
-    return Usage(**{name: counter.get(name, 0) for name in Usage.__struct_fields__})
+def _usage(spent: Spent) -> Usage:
+    return Usage(**msgspec.structs.asdict(spent))
 
 
 def _stats(head: Head) -> dict[str, int]:

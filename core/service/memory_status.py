@@ -1,6 +1,6 @@
 """The status of a memory: what was counted while it was used and maintained, without looking at the memory.
 
-What lives here: the use case behind `memory_status`. What must never live here: a scan. Three rows and HEAD are read,
+What lives here: the use case behind `memory_status`. What must never live here: a scan. Four rows and HEAD are read,
 whatever the space holds; what nobody counts is left out of the answer, and so is a rate of nothing.
 """
 
@@ -13,9 +13,10 @@ from core.model.elements import Json
 from core.ports import Row, Table
 from core.protocol.memory_types import MemoryGraph, MemoryMetrics, MemoryStatus
 from core.service.faults import reading
+from core.service.ledger import usage_of
 from core.service.maintenance_marks import Marks
 from core.service.spaces import Spaces
-from core.storage.layout import counter_sk, space_pk
+from core.storage.layout import counter_sk, ledger_total_sk, space_pk
 
 
 class MemoryStatuses:
@@ -38,6 +39,7 @@ class MemoryStatuses:
             head, state = self._spaces.read_current(space_id)
             marks = self._marks.read(space_id)
             counter = self._table.get(space_pk(space_id), counter_sk("recall")) or {}
+            spent = usage_of(self._table.get(space_pk(space_id), ledger_total_sk()) or {})["maintenance"]
         mine = counter.get("instance", head.instance) == head.instance
         recalls = _count(counter, "n") if mine else 0
         maintained = "updated" in marks
@@ -63,6 +65,7 @@ class MemoryStatuses:
             model=MODEL,
             groundability=_rate(metrics.self_test_grounded, metrics.self_test_tested),
             correction_rate=_rate(metrics.corrections, recalls) if maintained else None,
+            maintenance_tokens_per_recall=_rate(spent.input_tokens + spent.output_tokens, recalls),
             last_settlement=_json(marks, "settlement"),
             last_self_test=_json(marks, "self_test"),
             last_schema_audit=audit,

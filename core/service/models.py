@@ -11,7 +11,7 @@ from threading import Lock
 from core.models.chat import ChatModel
 from core.models.choice import Key, ModelChoice, Providers
 from core.service.byok import Byok
-from core.service.ledger import ROLES, Role
+from core.service.ledger import Role
 
 Configured = Mapping[str, tuple[ModelChoice, Key] | None]
 """What the operator chose, by role, and under "default". A role that is None is offline whatever the default."""
@@ -44,8 +44,3 @@ class SpaceModels:
             if place not in self._built:
                 self._built[place] = self._providers.model(*chosen, trusted=True)
             return self._built[place]
-
-    def names(self) -> dict[str, str]:
-        """What the operator chose, by role; roles without a model are left out."""
-        found = {role: self._configured.get(role, self._configured.get("default")) for role in ROLES}
-        return {role: chosen[0].name for role, chosen in found.items() if chosen is not None}

@@ -7,12 +7,11 @@ KMS may rotate its key as it likes: it opens what any of its generations sealed.
     0x01 | length of the sealed data key, 2 bytes | sealed data key | nonce, 12 bytes | text and tag
 """
 
+# ruff: noqa: PLC0415 - cryptography costs a start 30 ms, and few requests seal or open anything
+
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from core.ports import Entropy, StoreFault
 from infra.aws.faults import translated
@@ -35,6 +34,8 @@ class KmsCipher:
 
     def seal(self, plain: bytes, context: str) -> bytes:
         """The bytes, sealed."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         with translated("GenerateDataKey"):
             made = self._clients.kms.generate_data_key(
                 KeyId=self._key, KeySpec="AES_256", EncryptionContext={_CONTEXT: context}
@@ -46,6 +47,9 @@ class KmsCipher:
 
     def open(self, sealed: bytes, context: str) -> bytes:
         """What was sealed; a `StoreFault` if it does not open."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         length = int.from_bytes(sealed[1:3], "big")
         wrapped, rest = sealed[3 : 3 + length], sealed[3 + length :]
         if sealed[:1] != bytes([_FORMAT]) or len(wrapped) < length or len(rest) <= _NONCE_BYTES:

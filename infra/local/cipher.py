@@ -7,6 +7,8 @@ before the others, and retired by removing its line when nothing is sealed under
     0x02 | which key, 8 bytes | nonce, 12 bytes | text and tag
 """
 
+# ruff: noqa: PLC0415 - cryptography costs a start 30 ms, and few requests seal or open anything
+
 from __future__ import annotations
 
 import contextlib
@@ -17,9 +19,6 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from core.ports import Entropy, StoreFault
 
@@ -35,18 +34,23 @@ class AesCipher:
     def __init__(self, keys: Sequence[bytes], entropy: Entropy) -> None:
         if not keys or any(len(key) != KEY_BYTES for key in keys):
             raise ValueError(f"a key has {KEY_BYTES} bytes, and there must be one")
-        self._keys = {_name(key): AESGCM(key) for key in keys}
+        self._keys = {_name(key): key for key in keys}
         self._first = _name(keys[0])
         self._entropy = entropy
 
     def seal(self, plain: bytes, context: str) -> bytes:
         """The bytes, sealed."""
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         nonce = self._entropy.token(_NONCE_BYTES)
-        text = self._keys[self._first].encrypt(nonce, plain, context.encode())
+        text = AESGCM(self._keys[self._first]).encrypt(nonce, plain, context.encode())
         return bytes([_FORMAT]) + self._first + nonce + text
 
     def open(self, sealed: bytes, context: str) -> bytes:
         """What was sealed; a `StoreFault` if it does not open."""
+        from cryptography.exceptions import InvalidTag
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         key = self._keys.get(sealed[1 : 1 + _NAME_BYTES])
         rest = sealed[1 + _NAME_BYTES :]
         if sealed[:1] != bytes([_FORMAT]) or len(rest) <= _NONCE_BYTES:
@@ -54,7 +58,7 @@ class AesCipher:
         if key is None:
             raise StoreFault("open: the key they were sealed under is not here")
         try:
-            return key.decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], context.encode())
+            return AESGCM(key).decrypt(rest[:_NONCE_BYTES], rest[_NONCE_BYTES:], context.encode())
         except InvalidTag as error:
             raise StoreFault("open: the bytes or their context are not what was sealed") from error
 

@@ -97,6 +97,12 @@ ASKED: list[tuple[str, str, Any]] = [
     ),
     ("list_space_tokens", "/v1/demo/management/space_tokens", None),
     ("revoke_space_token", "/v1/demo/management/revoke_space_token", {"name": "a"}),
+    (
+        "update_space_byok",
+        "/v1/demo/management/space_byok",
+        {"family": "anthropic", "model": "claude-haiku-4-5", "api_key": "a-key-of-the-tests"},
+    ),
+    ("get_space_byok", "/v1/demo/management/space_byok", None),
     ("update_space", "/v1/demo/management/update_space", {"public": False}),
     ("restart_formation", "/v1/demo/management/restart_formation", {"conversation": 1}),
     ("update_space_tier", "/admin/demo/update_space_tier", {"user": "alice", "space_id": "demo", "tier": 2}),

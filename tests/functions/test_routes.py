@@ -56,6 +56,13 @@ CASES: dict[str, Case] = {
         "/v1/demo/management/add_space_token", WRITE, {"scope": "read", "name": "x"}, False
     ),
     "revoke_space_token": Case("/v1/demo/management/revoke_space_token", WRITE, {"name": "x"}, False),
+    "get_space_byok": Case("/v1/demo/management/space_byok", WRITE, None, False),
+    "update_space_byok": Case(
+        "/v1/demo/management/space_byok",
+        WRITE,
+        {"family": "anthropic", "model": "claude-haiku-4-5", "api_key": "a-key-of-the-tests"},
+        False,
+    ),
     "update_space": Case("/v1/demo/management/update_space", WRITE, {"name": "x"}, False),
 }
 ADMIN_CASES: dict[str, Case] = {
@@ -208,8 +215,8 @@ def test_open_documents(name: str) -> None:
 
 
 def test_the_service_says_what_it_is() -> None:
-    """Name, version, shard and description, and nothing about the deployment."""
-    assert set(World().ask("GET", "/info").json) == {"name", "version", "sharding", "description"}
+    """Name, version, shard, description and models, and nothing else about the deployment."""
+    assert set(World().ask("GET", "/info").json) == {"name", "version", "sharding", "description", "models"}
 
 
 # --- spaces and tokens over HTTP

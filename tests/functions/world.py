@@ -16,7 +16,9 @@ from functions.keys import PublicKey, parse_public_key
 from functions.minting import mint, public_key_of
 from functions.routing import respond
 from functions.settings import Settings
+from infra.local.cipher import AesCipher
 from tests.doubles import EPOCH, CountingEntropy, FakeClock
+from tests.providers import FakeProviders
 
 TENANT_KEY = base64.urlsafe_b64encode(b"tenant key of the tests, 32 byte").decode().rstrip("=")
 ADMIN_KEY = base64.urlsafe_b64encode(b"admin key for the tests, 32 byte").decode().rstrip("=")
@@ -85,10 +87,20 @@ class World:
         self.table = table or MemoryTable()
         self.objects = objects or MemoryObjects(self.clock)
         self.queue = queue or SentMessages()
+        self.cipher = AesCipher([bytes(range(32))], self.entropy)
+        self.providers = FakeProviders()
         self.use(settings)
 
     def use(self, settings: Settings) -> None:
-        adapters = Adapters(self.table, self.objects, self.queue, self.clock, self.entropy)
+        adapters = Adapters(
+            self.table,
+            self.objects,
+            self.queue,
+            self.clock,
+            self.entropy,
+            cipher=self.cipher,
+            providers=self.providers,
+        )
         self.services: Services = build(settings, adapters)
 
     def send(self, event: Mapping[str, Any], context: Any = None) -> Answer:
