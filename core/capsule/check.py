@@ -7,7 +7,7 @@ is never in force: it lets its records be read, and nothing be written.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from core.capsule.format import (
@@ -86,14 +86,26 @@ def inactive_packages(capsule: Capsule, env: Environment) -> list[str]:
     return sorted(ref for ref in wanted if ref not in env.active)
 
 
+Ends = Callable[[Pointer | ObjectTerm], tuple[Kind | None, str | None]]
+"""The kind and type of what a pointer points to, as far as it is told; a redacted end tells nothing."""
+
+
 def check_records(capsule: Capsule, env: Environment) -> list[dict[str, object]]:
     """What the records break of their schema, at most `MAX_PROBLEMS` of it; empty if nothing."""
     problems: list[dict[str, object]] = []
+
+    def ends(pointer: Pointer | ObjectTerm) -> tuple[Kind | None, str | None]:
+        if pointer.external is not None:
+            external = capsule.externals[pointer.external]
+            return external.element_kind, external.schema_ref
+        kind, record = capsule.records[str(pointer.ref)]
+        return kind, record.schema_ref if isinstance(record, ConceptRecord) else None
+
     for ref, (kind, record) in capsule.records.items():
         if record.state == "purged":
             continue
         try:
-            _check(capsule, env, kind, record)
+            check_record(env, ends, kind, record)
         except NoemaError as error:
             problems.append({"ref": ref, **error.to_wire()})
             if len(problems) == MAX_PROBLEMS:
@@ -101,21 +113,26 @@ def check_records(capsule: Capsule, env: Environment) -> list[dict[str, object]]
     return problems
 
 
-def _check(capsule: Capsule, env: Environment, kind: Kind, record: AnyRecord) -> None:
+def check_record(env: Environment, ends: Ends, kind: Kind, record: AnyRecord) -> None:
+    """Refuse a record that is not what its schema says.
+
+    Raises:
+        NoemaError: SchemaPackageUnavailable, TypeMismatch, ConstraintViolation and the like.
+    """
     schema_ref = record.schema_ref if isinstance(record, ConceptRecord) else None
     if isinstance(record, ConceptRecord):
         definition = _known(env, "type", record.schema_ref)
         assert isinstance(definition, ConceptType)
         check_attributes(definition, record.attributes)
     elif isinstance(record, PropositionRecord):
-        _check_tuple(capsule, env, record)
+        _check_tuple(env, ends, record)
     elif isinstance(record, ActivityRecord) and record.status not in ACTIVITY_STATES:
         raise NoemaError("ConstraintViolation", f"{record.status[:40]!r} is no status of an Activity")
     for ref, values in record.facets.items():
         facet = _known(env, "facet", ref)
         assert isinstance(facet, Facet)
         check_facet(facet, _stand_in(schema_ref), kind, values)
-    _check_structural(capsule, env, kind, record, schema_ref)
+    _check_structural(env, ends, kind, record, schema_ref)
 
 
 def _known(
@@ -143,26 +160,17 @@ def _stand_in(schema_ref: str | None) -> AnyElement:
 # --- ends
 
 
-def ends_of(capsule: Capsule, pointer: Pointer | ObjectTerm) -> tuple[Kind | None, str | None]:
-    """The kind and type of what a pointer points to, as far as the Capsule says."""
-    if pointer.external is not None:
-        external = capsule.externals[pointer.external]
-        return external.element_kind, external.schema_ref
-    kind, record = capsule.records[str(pointer.ref)]
-    return kind, record.schema_ref if isinstance(record, ConceptRecord) else None
-
-
-def _check_tuple(capsule: Capsule, env: Environment, record: PropositionRecord) -> None:
+def _check_tuple(env: Environment, ends: Ends, record: PropositionRecord) -> None:
     predicate = _known(env, "predicate", record.predicate_ref)
     assert isinstance(predicate, PredicateType)
-    kind, schema_ref = ends_of(capsule, record.subject)
+    kind, schema_ref = ends(record.subject)
     if _is_told(kind, schema_ref):
         check_subject(predicate, kind or "concept", schema_ref)
     literal = literal_of(record.object)
     if literal is not None:
         check_literal_object(predicate, literal)
         return
-    kind, schema_ref = ends_of(capsule, record.object)
+    kind, schema_ref = ends(record.object)
     if _is_told(kind, schema_ref):
         check_object(predicate, kind or "concept", schema_ref)
 
@@ -173,7 +181,7 @@ def _is_told(kind: Kind | None, schema_ref: str | None) -> bool:
 
 
 def _check_structural(
-    capsule: Capsule, env: Environment, kind: Kind, record: AnyRecord, schema_ref: str | None
+    env: Environment, ends: Ends, kind: Kind, record: AnyRecord, schema_ref: str | None
 ) -> None:
     fields: dict[str, StructuralField] = {}
     found: dict[str, list[StructuralRef]] = {}
@@ -181,7 +189,7 @@ def _check_structural(
         field = _known(env, "structural", item.field)
         assert isinstance(field, StructuralField)
         check_source(field, kind, schema_ref)
-        target_kind, target_type = ends_of(capsule, item.target)
+        target_kind, target_type = ends(item.target)
         if _is_told(target_kind, target_type):
             check_target(field, target_kind or "concept", target_type)
         fields[field.ref] = field

@@ -9,7 +9,7 @@ not export is a `redacted` ExternalRef; what was erased is an `unavailable` one 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +19,7 @@ from core.capsule.format import (
     FORMAT,
     PLURAL,
     VERSION,
+    AnyRecord,
     Blob,
     Closure,
     ExternalRef,
@@ -43,7 +44,7 @@ from core.model.elements import (
     Json,
     Proposition,
 )
-from core.model.ids import KINDS, LETTER, kind_of, sort_key
+from core.model.ids import KINDS, LETTER, Kind, kind_of, sort_key
 from core.model.instants import Instant, format_instant
 from core.model.literals import Ref
 from core.model.log import Delta, SpaceMeta
@@ -65,6 +66,9 @@ NEVER: Final = (
     "erased content", "retry keys of requests",
 )  # fmt: skip
 """What no Capsule has, whoever asks (KIP §37.2, design §169)."""
+
+ORIGIN_FIELDS: Final = frozenset({"_system.origin"})
+"""Fields without which an element is still told as a whole; who and what it came by is then left out."""
 
 Dimension = str  # semantic, evidence, provenance, structural, lineage
 
@@ -127,6 +131,9 @@ class Exporter:
         self._externals: dict[str, ExternalRef] = {}
         self._blobs: dict[str, Blob] = {}
         self.filtered = not world.open
+        self._symbols: set[str] = set()
+        self._classes: set[str] = set()
+        self._mentioned: dict[Kind, int] = {}
 
     # --- what may be in it
 
@@ -162,7 +169,8 @@ class Exporter:
             return "hidden"
         if element.system.state == "purged":
             return "unavailable"
-        if element.governance.classification in self.wish.without or self.world.hidden(element):
+        fields = self.world.hidden(element) or frozenset()
+        if element.governance.classification in self.wish.without or fields - ORIGIN_FIELDS:
             return "redacted"
         try:
             authorize(self._principal, "export", element)
@@ -259,15 +267,58 @@ class Exporter:
         made = blob_of(f"b:{len(self._blobs) + 1}", text, media_type, included=self.wish.include_blobs)
         return self._blobs.setdefault(made.digest, made).blob_ref
 
+    # --- a large export, whose records are made one by one
+
+    def named(self) -> Iterator[AnyElement]:
+        """Every element that has a ref, kind by kind in canonical order."""
+        by_kind: dict[str, list[str]] = {kind: [] for kind in PLURAL}
+        for element_id in self._tokens:
+            by_kind[kind_of(element_id)].append(element_id)
+        for ids in by_kind.values():
+            for element_id in ids:
+                element = self.world.view.get(element_id)
+                if element is not None:
+                    yield element
+
+    def mention(self, element: AnyElement) -> None:
+        """Take note of what an element refers to and is made of, so that a header can say so before any record."""
+        for _, target in references(element):
+            self.point(target)
+        self._symbols.update(ref.rpartition("/")[0] for ref in symbols(element))
+        if element.governance.classification is not None:
+            self._classes.add(element.governance.classification)
+        kind = KIND_OF_TYPE[type(element)]
+        self._mentioned[kind] = self._mentioned.get(kind, 0) + 1
+
+    def headed(
+        self, state: SpaceState, env: Environment, *, extensions: dict[str, dict[str, Any]], **told: Any
+    ) -> Payload:
+        """The payload of a snapshot without its records, all of which have been mentioned."""
+        counts = {plural: self._mentioned.get(kind, 0) for kind, plural in PLURAL.items()}
+        return Payload(
+            manifest=self.manifest("snapshot", counts, **told),
+            source=self.source(state),
+            schema=dependencies(self._symbols, state.meta, env, embed=self.wish.include_schema),
+            external_refs=tuple(self._externals.values()),
+            handling=Handling(classifications=tuple(sorted(self._classes))),
+            extensions=extensions,
+        )
+
     # --- the payload
+
+    def record(self, element: AnyElement, *, inline: bool = False) -> AnyRecord:
+        """The record of an element that has its ref; `inline` keeps long texts out of the blob table."""
+        closed = bool(self.world.hidden(element))
+        return record_of(
+            element, self._tokens[element.id], self.point, None if inline else self.blob, origin=not closed
+        )
 
     def records(self, elements: Iterable[AnyElement]) -> Records:
         """Records of elements that have their refs, kind by kind."""
         lists: dict[str, list[Any]] = {name: [] for name in PLURAL.values()}
         for element in elements:
             kind = KIND_OF_TYPE[type(element)]
-            record = record_of(element, self._tokens[element.id], self.point, self.blob)
-            lists[PLURAL[kind]].append(record)
+            lists[PLURAL[kind]].append(self.record(element))
         return Records(**{name: tuple(found) for name, found in lists.items()})
 
     def snapshot(self, ids: list[str], state: SpaceState, env: Environment, **told: Any) -> Payload:
@@ -295,24 +346,29 @@ class Exporter:
         for each in [records, *(change.records for change in changes)]:
             for plural in counts:
                 counts[plural] += len(getattr(each, plural))
-        manifest = Manifest(
+        for element in elements:
+            self.mention(element)
+        return Payload(
+            manifest=self.manifest(kind, counts, **told),
+            source=source or self.source(state),
+            schema=dependencies(self._symbols, state.meta, env, embed=self.wish.include_schema),
+            records=records,
+            changes=changes,
+            external_refs=tuple(self._externals.values()),
+            blobs=tuple(self._blobs.values()),
+            handling=Handling(classifications=tuple(sorted(self._classes))),
+            extensions=extensions or {},
+        )
+
+    def manifest(self, kind: Any, counts: dict[str, int], **told: Any) -> Manifest:
+        """The manifest of this export; `told` are the members that only the caller knows."""
+        return Manifest(
             kind=kind,
             counts=counts,
             canonicalization=CANONICALIZATION,
             exclusions=NEVER,
             policy="filtered" if self.filtered else "unfiltered",
             **({"closure": closure_of(self.wish)} | told),
-        )
-        return Payload(
-            manifest=manifest,
-            source=source or self.source(state),
-            schema=dependencies(elements, state.meta, env, embed=self.wish.include_schema),
-            records=records,
-            changes=changes,
-            external_refs=tuple(self._externals.values()),
-            blobs=tuple(self._blobs.values()),
-            handling=_handling(elements),
-            extensions=extensions or {},
         )
 
     def source(self, state: SpaceState) -> Source:
@@ -452,12 +508,16 @@ def _ends(element: AnyElement) -> tuple[str, ...]:
 
 
 def dependencies(
-    elements: Iterable[AnyElement], meta: SpaceMeta, env: Environment, *, embed: bool
+    wanted: Collection[str], meta: SpaceMeta, env: Environment, *, embed: bool
 ) -> tuple[SchemaDependency, ...]:
-    """The exact packages that give the elements their meaning, in order of their references (KIP §20, design §159)."""
-    wanted: set[str] = set()
-    for element in elements:
-        wanted.update(ref.rpartition("/")[0] for ref in symbols(element))
+    """The exact packages that give elements their meaning, in order of their references (KIP §20, design §159).
+
+    Args:
+        wanted: references of packages.
+        meta: the space, whose installed packages may go along.
+        env: its schema.
+        embed: whether packages that not every engine has go along.
+    """
     installed = meta.extensions.get(INSTALLED) or {}
     found = []
     for ref, package in sorted({**env.readable, **env.active}.items()):
@@ -478,11 +538,6 @@ def symbols(element: AnyElement) -> Iterator[str]:
         yield element.predicate_ref
     yield from element.facets
     yield from (ref.field for ref in element.structural)
-
-
-def _handling(elements: Iterable[AnyElement]) -> Handling:
-    found = {element.governance.classification for element in elements} - {None}
-    return Handling(classifications=tuple(sorted(str(each) for each in found)))
 
 
 def _too_many(limit: int) -> NoemaError:

@@ -186,7 +186,7 @@ def assemble(shape: Artifact, digest: str) -> Capsule:
     _check_counts(shape)
     for ref, (kind, record) in records.items():
         _check_pointers(capsule, ref, record)
-        _check_content(capsule, ref, kind, record)
+        check_content(record, kind, capsule.blobs, delta=capsule.is_delta)
     _check_merges(records)
     identity = payload.source.identity
     if identity is not None:
@@ -356,7 +356,13 @@ def _check_merges(records: dict[str, tuple[Kind, AnyRecord]]) -> None:
 # --- content
 
 
-def _check_content(capsule: Capsule, ref: str, kind: Kind, record: AnyRecord) -> None:
+def check_content(record: AnyRecord, kind: Kind, blobs: dict[str, Blob], *, delta: bool) -> None:
+    """Refuse a record whose times, payload or object are not well formed.
+
+    Raises:
+        NoemaError: CapsuleValidationFailed, DigestMismatch.
+    """
+    ref = record.ref
     if record.retention is not None and record.retention.expires_at is not None:
         _instant(record.retention.expires_at, f"{ref}.retention")
     if isinstance(record, AssertionRecord):
@@ -366,7 +372,7 @@ def _check_content(capsule: Capsule, ref: str, kind: Kind, record: AnyRecord) ->
             if text is not None:
                 _instant(text, ref)
     elif isinstance(record, EvidenceRecord):
-        _check_evidence(capsule, ref, record)
+        _check_evidence(blobs, ref, record)
     elif isinstance(record, ActivityRecord):
         for text in (record.started_at, record.ended_at):
             if text is not None:
@@ -375,11 +381,11 @@ def _check_content(capsule: Capsule, ref: str, kind: Kind, record: AnyRecord) ->
         term = record.object
         if term.literal is not None and (term.ref is not None or term.external is not None):
             raise _invalid("an object is a reference or a Literal", f"{ref}.object")
-    if record.state == "purged" and not capsule.is_delta:
+    if record.state == "purged" and not delta:
         raise _invalid(f"a snapshot has no purged {kind}", ref)
 
 
-def _check_evidence(capsule: Capsule, ref: str, record: EvidenceRecord) -> None:
+def _check_evidence(blobs: dict[str, Blob], ref: str, record: EvidenceRecord) -> None:
     payload = record.payload
     given = [payload.inline is not msgspec.UNSET, payload.blob is not None, payload.content_ref is not None]
     if sum(given) != 1 and record.state != "purged":
@@ -387,7 +393,7 @@ def _check_evidence(capsule: Capsule, ref: str, record: EvidenceRecord) -> None:
     if payload.inline is not msgspec.UNSET:
         _same_digest(payload_digest(payload.inline), record.content_digest, ref)
     elif payload.blob is not None:
-        blob = capsule.blobs.get(payload.blob)
+        blob = blobs.get(payload.blob)
         if blob is None:
             raise _invalid(f"there is no blob {payload.blob}", f"{ref}.payload")
         _same_digest(blob.digest, record.content_digest, ref)

@@ -58,9 +58,19 @@ Blobs = Callable[[str, str], str]  # a long text and its media type -> the ref o
 # --- element -> record
 
 
-def record_of(element: AnyElement, token: str, point: Point, blobs: Blobs) -> AnyRecord:
-    """An element as a record under a local ref. References that `point` denies are left out."""
-    common = _common(element, token, point)
+def record_of(
+    element: AnyElement, token: str, point: Point, blobs: Blobs | None, *, origin: bool = True
+) -> AnyRecord:
+    """An element as a record under a local ref. References that `point` denies are left out.
+
+    Args:
+        element: of any kind.
+        token: its ref.
+        point: where each reference points.
+        blobs: takes long texts; without it they stay in the record.
+        origin: whether it is told by which way the element came, and from where before.
+    """
+    common = _common(element, token, point, origin=origin)
     if isinstance(element, Concept):
         into = None if element.merged_into is None else point(element.merged_into)
         return ConceptRecord(
@@ -88,7 +98,7 @@ def record_of(element: AnyElement, token: str, point: Point, blobs: Blobs) -> An
     )  # fmt: skip
 
 
-def _common(element: AnyElement, token: str, point: Point) -> dict[str, Any]:
+def _common(element: AnyElement, token: str, point: Point, *, origin: bool) -> dict[str, Any]:
     retention = element.retention
     hint = RetentionHint(
         retention_class=None if retention.retention_class == "standard" else retention.retention_class,
@@ -97,7 +107,7 @@ def _common(element: AnyElement, token: str, point: Point) -> dict[str, Any]:
     )
     return {
         "ref": token,
-        "source_ref": _receipt(element),
+        "source_ref": _receipt(element, origin=origin),
         "state": element.system.state,
         "facets": element.facets,
         "structural": tuple(
@@ -111,7 +121,7 @@ def _common(element: AnyElement, token: str, point: Point) -> dict[str, Any]:
     }
 
 
-def _receipt(element: AnyElement) -> SourceReceipt:
+def _receipt(element: AnyElement, *, origin: bool) -> SourceReceipt:
     system = element.system
     return SourceReceipt(
         element_id=element.id,
@@ -120,10 +130,10 @@ def _receipt(element: AnyElement) -> SourceReceipt:
         updated_at=None if system.version == 1 else format_instant(system.updated_at),
         created_tx=system.created_tx,
         updated_tx=None if system.version == 1 else system.updated_tx,
-        channel=system.origin.channel,
+        channel=system.origin.channel if origin else None,
         lineage=tuple(
             Ancestor(nexus_id=source.nexus, space_ref=source.space, element_id=source.element)
-            for source in system.origin.sources
+            for source in (system.origin.sources if origin else ())
         ),
     )
 
@@ -152,11 +162,11 @@ def _assertion(element: Assertion, common: dict[str, Any], point: Point) -> Asse
     )
 
 
-def _evidence(element: Evidence, common: dict[str, Any], point: Point, blobs: Blobs) -> EvidenceRecord:
+def _evidence(element: Evidence, common: dict[str, Any], point: Point, blobs: Blobs | None) -> EvidenceRecord:
     payload = EvidencePayload()
     if element.payload.mode == "inline":
         value = element.payload.inline
-        if isinstance(value, str) and len(value.encode()) > BLOB_BYTES:
+        if blobs is not None and isinstance(value, str) and len(value.encode()) > BLOB_BYTES:
             payload = EvidencePayload(blob=blobs(value, element.media_type))
         else:
             payload = EvidencePayload(inline=value)

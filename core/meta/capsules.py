@@ -18,16 +18,9 @@ from core.capsule.export import Exporter, Wish, capsule_id, seal, with_proof
 from core.capsule.format import PLURAL, Artifact
 from core.capsule.identity import ImportMode, ImportWish
 from core.capsule.plan import PLAN_FORMAT, Importing
-from core.capsule.proofs import CAPSULE_DOMAIN, CAPSULE_SCOPE, MAX_PROOFS, SUITE, check_proofs, make_proof
-from core.capsule.read import (
-    Capsule,
-    check_blob,
-    check_digest,
-    check_object,
-    decode_artifact,
-    read_capsule,
-    read_shape,
-)
+from core.capsule.proofs import CAPSULE_DOMAIN, CAPSULE_SCOPE, SUITE, make_proof
+from core.capsule.read import Capsule, check_digest, check_object, decode_artifact, read_capsule, read_shape
+from core.capsule.verify import verified_proofs, verify_artifact
 from core.epistemic.trust import Trust
 from core.errors import NoemaError
 from core.language import plain_value
@@ -40,7 +33,6 @@ from core.model.literals import Ref
 from core.protocol.canonical import digest_of
 from core.protocol.response import Warning  # noqa: A004 - the protocol's word
 from core.query import select
-from core.schema.library import load_package
 from core.transaction.draft import Draft
 from core.transaction.scope import Answer, Scope
 
@@ -239,62 +231,22 @@ def verify(node: Operand, scope: Scope) -> dict[str, Json]:
         NoemaError: DigestMismatch, ProofInvalid, ArtifactParseError.
         Missing: a signature must be checked.
     """
-    artifact = artifact_object(node, scope)
-    shape = read_shape(artifact)
-    digest = check_digest(artifact, shape)
-    for blob in shape.payload.blobs:
-        check_blob(blob)
-    for dependency in shape.payload.schema:
-        if dependency.artifact is not None and load_package(dependency.artifact).digest != dependency.digest:
-            raise NoemaError(
-                "DigestMismatch",
-                "a package that comes along is not the one the Capsule names",
-                details={"package": f"{dependency.package}@{dependency.version}"[:600]},
-            )
-    proofs = proofs_of(shape, digest, scope)
-    return {
-        "integrity_valid": True,
-        "digest_valid": True,
-        "digest_algorithm": "sha256",
-        "digest_profile": shape.integrity.digest_profile,
-        "content_digest": digest,
-        "capsule_id": capsule_id(digest),
-        "proofs": proofs,
-        "signer": _signers(proofs),
-        "source_attestation": "claimed",
-        "checked": ["digest", "blobs", "embedded packages", "proofs"],
-        "not_checked": ["schema", "references", "identity", "truth", "trust"],
-    }
+    found = verify_artifact(artifact_object(node, scope), scope.context.given.checked)
+    return {**found, "proofs": trusted(found["proofs"], scope)}
 
 
 def proofs_of(shape: Artifact, digest: str, scope: Scope) -> list[dict[str, Any]]:
-    """What each proof is worth, with the trust this space's own records give to the signer, if they say anything.
+    """What each proof of a Capsule is worth here; see `verified_proofs` for errors."""
+    return trusted(verified_proofs(shape, digest, scope.context.given.checked), scope)
 
-    Raises:
-        NoemaError: ProofInvalid for a signature that is not of the key it names, ArtifactTooLarge for too many.
-    """
-    proofs = shape.integrity.proofs
-    if len(proofs) > MAX_PROOFS:
-        raise NoemaError("ArtifactTooLarge", f"a Capsule has at most {MAX_PROOFS} proofs")
-    reports = check_proofs(proofs, CAPSULE_DOMAIN, digest, scope.context.given.checked)
-    bad = [report for report in reports if report["cryptographically_valid"] is False]
-    if bad:
-        raise NoemaError(
-            "ProofInvalid",
-            "a signature of the Capsule is not its signer's",
-            details={"verification_methods": [str(report["verification_method"])[:200] for report in bad]},
-        )
+
+def trusted(reports: list[dict[str, Any]], scope: Scope) -> list[dict[str, Any]]:
+    """Reports of proofs with the trust that this space's own records give to the signer, if they say anything."""
     trust = Trust(scope.trust, None)
-    for report in reports:
-        said = trust.said([("origin", str(report["verification_method"]))], "")
-        report["local_trust"] = said or "unknown"
-    return reports
-
-
-def _signers(proofs: list[dict[str, Any]]) -> str:
-    if not proofs:
-        return "none"
-    return "resolved" if any(report["signer_identity"] == "resolved" for report in proofs) else "unresolved"
+    return [
+        {**each, "local_trust": trust.said([("origin", str(each["verification_method"]))], "") or "unknown"}
+        for each in reports
+    ]
 
 
 def good_keys(reports: list[dict[str, Any]]) -> frozenset[str]:

@@ -22,7 +22,7 @@ from core.ports import Clock, Objects, Table
 from core.service.faults import RETRY_AFTER_MS, reading
 from core.state.space import SpaceState, genesis
 from core.storage.blocks import Cache, Pieces
-from core.storage.head import ENDS, Head, head_of
+from core.storage.head import ENDS, RESTORING, Head, head_of
 from core.storage.layout import (
     ALL_ROWS,
     DIRECTORY_PK,
@@ -63,16 +63,24 @@ class Spaces:
         clock: tells whether a time is in the future.
         cache_bytes: about how much memory open spaces may take together: half of it for pieces of segments,
             half for what was committed since.
+        restoring: sees spaces that are being restored, which nobody else may (KIP §41, Capsule design §222).
     """
 
     def __init__(
-        self, table: Table, objects: Objects, clock: Clock, *, cache_bytes: int = CACHE_BYTES
+        self,
+        table: Table,
+        objects: Objects,
+        clock: Clock,
+        *,
+        cache_bytes: int = CACHE_BYTES,
+        restoring: bool = False,
     ) -> None:
         self.table = table
         self.objects = objects
         self.clock = clock
         self.pieces = Pieces(objects, Cache(cache_bytes // 2))
         self._cache_bytes = cache_bytes // 2
+        self._restoring = restoring
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._cost = 0
         self._lock = Lock()
@@ -281,6 +289,10 @@ class Spaces:
 
     def _readable_head(self, space_id: str) -> Head:
         head = self.read_head(space_id)
+        if head.number(RESTORING) and not self._restoring:
+            raise NoemaError(
+                "ServiceUnavailable", "the space is being restored", retry_after_ms=RETRY_AFTER_MS
+            )
         if head.state == "purging":
             self.forget(space_id)
             raise NoemaError(

@@ -20,6 +20,7 @@ MAX_HEAD_BYTES: Final = 1024
 SWEPT: Final = (
     "swept"  # attribute: what was uploaded by then (ms) and is not referred to may have been collected
 )
+RESTORING: Final = "restoring"  # attribute, 1 while a backup is being restored: only the restore sees the space
 ENDS: Final = "ends"  # attribute, 1 while a whole space is being deleted: to readers it is gone already
 
 
