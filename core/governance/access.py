@@ -18,7 +18,7 @@ from core.authority import Action, Principal
 from core.errors import NoemaError
 from core.governance.control import Control, Policy, Rule, Selector, control_of
 from core.governance.holdings import Held, Holdings
-from core.governance.permissions import ALL, PROJECT_UNSEEN
+from core.governance.permissions import ALL, CONTROL, PROJECT_UNSEEN
 from core.governance.profile import Profile, matches
 from core.model.elements import KIND_OF_TYPE, AnyElement, Assertion, Concept, Proposition
 from core.model.instants import Instant
@@ -89,7 +89,8 @@ class Access:
         if limit is not None and "read" in limit:  # a token that reads has always read history and origins
             limit |= {"read_history", "read_raw_origin"}
         scopes = policy.default == "scopes"
-        everything = ALL - {PROJECT_UNSEEN} if limit is None else limit
+        # a scope is no office: what concerns the control plane is held by ownership and grants alone
+        everything = ALL - {PROJECT_UNSEEN, *CONTROL} if limit is None else limit
         bound = None if limit is None else limit | {PROJECT_UNSEEN}
         self.version = control.version
         self.policy = policy

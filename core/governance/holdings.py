@@ -176,6 +176,20 @@ class Holdings:
                 out -= _taking(each.permissions)
         return out if self._bound is None else out & self._bound
 
+    @property
+    def given(self) -> frozenset[str]:
+        """Everything that gives the holder something, each as text: with less of it, nobody holds more."""
+        given = [[each.rule, sorted(each.permissions)] for each in self._allows]
+        lent = [[each.delegation, sorted(each.permissions)] for each in self._lent]
+        return frozenset(msgspec.json.encode(each).decode() for each in (*given, *lent))
+
+    @property
+    def withheld(self) -> frozenset[str]:
+        """Everything that takes something from the holder, each as text."""
+        return frozenset(
+            msgspec.json.encode([each.rule, sorted(each.permissions)]).decode() for each in self._denies
+        )
+
     def everywhere(self, permission: str) -> bool:
         """Whether a permission is held on everything there is, with no field hidden."""
         if self._bound is not None and permission not in self._bound:

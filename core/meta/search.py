@@ -80,7 +80,7 @@ def search(statement: Search, scope: Scope) -> Answer:
     mode = _mode_of(optional_text(statement.mode, "MODE"), scope)
     page = page_of("search", statement, scope, usual=_USUAL, most=_MOST)
     state = _searched(statement, page, scope)
-    inner = past_scope(scope, state)
+    inner = past_scope(scope, state).searching()
     world = world_of(inner)
     probe = _probe(statement, inner)
     dense = None if mode == "keyword" else _nearest(mode, statement, state, scope)
@@ -157,7 +157,7 @@ def _nearest(mode: Mode, statement: Search, state: SpaceState, scope: Scope) -> 
 
 
 def _sees_all(scope: Scope) -> bool:
-    world = world_of(scope)
+    world = world_of(scope.searching())
     return world.open and world.context.hidden_fields is None
 
 

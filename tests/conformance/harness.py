@@ -49,6 +49,7 @@ from core.storage.memory import MemoryObjects, MemoryTable
 from core.transaction.draft import Draft
 from core.transaction.needs import Artifact, Need
 from infra.signing.ed25519 import Ed25519Keys
+from tests.conformance.governing import Governing
 from tests.conformance.ids import conformance
 from tests.conformance.packages import CORE_DOMAIN, SECONDARY, package, wire_schema
 from tests.doubles import CountingEntropy, FakeClock
@@ -257,7 +258,7 @@ class _Process:
 # --- the world
 
 
-class World:
+class World(Governing):
     """One fresh space in the canonical schema, its bindings, and everybody who may speak to it.
 
     `ref["alice"]` is what `:alice` means: `{"id": ...}`; every canonical binding that a command names is given to
