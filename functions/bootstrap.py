@@ -10,23 +10,35 @@ from __future__ import annotations
 
 import gc
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
 from core.models.chat import ModelFault
-from core.ports import Cipher, Clock, Entropy, Objects, Queue, Secrets, StoreFault, Table, Unavailable
+from core.ports import (
+    Cipher,
+    Clock,
+    Embedder,
+    Entropy,
+    Objects,
+    Queue,
+    Secrets,
+    StoreFault,
+    Table,
+    Unavailable,
+)
 from core.service.values import Caller
 from functions.identity import Gate
 from functions.model_settings import KeySource
-from functions.settings import Settings, load
+from functions.settings import Settings, SettingsError, load
 
 if TYPE_CHECKING:
-    from core.models.chat import Models
+    from core.models.chat import ChatModel, Models
     from core.models.choice import Key, Providers
     from core.models.tokens import Tokenizer
     from core.service.admin import Admin
     from core.service.byok import Byok
+    from core.service.capsules import Capsules
     from core.service.caretaking import Caretaking
     from core.service.chain import Checkpoints
     from core.service.commit import Commits
@@ -45,19 +57,25 @@ if TYPE_CHECKING:
     from core.service.migration import Migration
     from core.service.pins import Pins
     from core.service.recall import Recall
+    from core.service.restoring import Restores
     from core.service.recall_later import LaterRecalls
     from core.service.spaces import Spaces
+    from core.service.thinking import Allowance
     from core.service.tokens import SpaceTokens
     from core.service.upkeep import Upkeep
     from core.service.users import Users
+    from core.service.vector_upkeep import VectorUpkeep
+    from core.service.vectors import Vectors
     from infra.signing.ed25519 import Ed25519Keys
+
+    ModelRole = Literal["formation", "recall", "maintenance", "judge"]
 
 
 class Adapters(msgspec.Struct, frozen=True):
     """The world: what implements the ports.
 
     cipher: seals the keys that spaces bring; None where they cannot. secrets: reads the operator's keys. providers:
-    builds models; models: answers which serves a space, in place of what the settings say.
+    builds models; models: answers which serves a space, and embedder: embeds, in place of what the settings say.
     """
 
     table: Table
@@ -69,6 +87,7 @@ class Adapters(msgspec.Struct, frozen=True):
     secrets: Secrets | None = None
     providers: Providers | None = None
     models: Models | None = None
+    embedder: Embedder | None = None
 
 
 class Services:
@@ -208,7 +227,43 @@ class Services:
             spaces=self.spaces,
             upkeep=self.upkeep,
             erasures=self.erasures,
+            vectors=self.vector_upkeep if self._embeds else None,
         )
+
+    @property
+    def _embeds(self) -> bool:
+        """Whether there is an embedder; it is opened by the first who needs it."""
+        return self._world.embedder is not None or self.settings.embedder.choice.provider != "none"
+
+    @cached_property
+    def vectors(self) -> Vectors:
+        """Dense search."""
+        from core.service.vectors import Vectors
+        from infra.arrays import load_numpy
+
+        return Vectors(self.spaces, self._embedder(), load_numpy)
+
+    @cached_property
+    def vector_upkeep(self) -> VectorUpkeep:
+        """The vectors of spaces, built."""
+        from core.service.vector_upkeep import VectorUpkeep
+
+        return VectorUpkeep(self.spaces, self.upkeep, self.vectors, self.entropy)
+
+    def _embedder(self) -> Embedder | None:
+        """The embedder that the settings name."""
+        if self._world.embedder is not None or not self._embeds:
+            return self._world.embedder
+        from infra.aws.clients import Clients
+        from infra.embedders.factory import World, open_embedder
+        from infra.embedders.places import NotInstalledError
+
+        setting = self.settings.embedder
+        key = _key(setting.key, self._world.secrets)
+        try:
+            return open_embedder(setting.choice, World(self.clock, self.entropy, Clients, key))
+        except (NotInstalledError, ValueError) as error:
+            raise SettingsError(f"NOEMA_EMBEDDER: {error}") from error
 
     @cached_property
     def conversations(self) -> Conversations:
@@ -338,11 +393,14 @@ class Services:
             arrays=load_numpy,
             echoes=self.echoes,
             schedule=self.fact_schedule,
-            model=FactModels(
-                lambda space, role: self.models.of(space, role),
-                lambda space, role, model: self.ledger.allowance(space, role, model),
-            ),
+            model=FactModels(self._model_of, self._allowance),
         )
+
+    def _model_of(self, space: str, role: ModelRole) -> ChatModel | None:
+        return self.models.of(space, role)  # built when a model is first asked for
+
+    def _allowance(self, space: str, role: ModelRole, model: ChatModel) -> Allowance:
+        return self.ledger.allowance(space, role, model)
 
     @cached_property
     def fact_schedule(self) -> FactSchedule:
@@ -350,6 +408,20 @@ class Services:
         from core.service.fact_schedule import FactSchedule
 
         return FactSchedule(self.table, self.queue, self.clock, self.entropy)
+
+    @cached_property
+    def capsules(self) -> Capsules:
+        """Capsules."""
+        from core.service.capsules import Capsules
+
+        return Capsules(self.spaces, self.commits, self.clock, signer=self.keys, verifier=self.keys)
+
+    @cached_property
+    def restores(self) -> Restores:
+        """Spaces out of backups."""
+        from core.service.restoring import Restores
+
+        return Restores(self.table, self.objects, self.clock, self.entropy, verifier=self.keys)
 
     @cached_property
     def kip(self) -> Kip:
@@ -365,15 +437,17 @@ class Services:
             secret=signing_key(self.table, self.entropy),
             signer=self.keys,
             verifier=self.keys,
+            vectors=(lambda: self.vectors) if self._embeds else None,
         )
 
     @cached_property
     def keys(self) -> Ed25519Keys:
         """The deployment's own key, which signs receipts, checkpoints and Capsules, and checks of anybody's."""
         from core.service.signing import proof_seed
-        from infra.signing.ed25519 import Ed25519Keys
+        from infra.signing.ed25519 import Ed25519Keys, key_id_of
 
-        return Ed25519Keys(proof_seed(self.table, self.entropy))
+        known = {key_id_of(public): name for name, public in self.settings.signers}
+        return Ed25519Keys(proof_seed(self.table, self.entropy), known)
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
@@ -412,9 +486,21 @@ def services() -> Services:
         SettingsError: the environment is not usable; the message names the variable.
     """
     settings = load()
+    if settings.embedder.choice.provider != "none":
+        _check_embedder(settings)
     built = build(settings, adapters(settings))
     _calm_collector()
     return built
+
+
+def _check_embedder(settings: Settings) -> None:
+    from infra.embedders.factory import check_installed
+    from infra.embedders.places import NotInstalledError
+
+    try:
+        check_installed(settings.embedder.choice)
+    except NotInstalledError as error:
+        raise SettingsError(f"NOEMA_EMBEDDER: {error}") from error
 
 
 def _calm_collector() -> None:

@@ -43,13 +43,14 @@ def favicon() -> HttpResponse:
 
 
 def service_info(settings: Settings) -> HttpResponse:
-    """Name, version and models; plain JSON whatever `Accept` says (contract §1.5)."""
+    """Name, version, models and embedder; plain JSON whatever `Accept` says (contract §1.5)."""
     info = ServiceInfo(
         name=NAME,
         version=VERSION,
         sharding=settings.sharding,
         description=DESCRIPTION,
         models=public_names(settings.models),
+        embedder=settings.embedder.public_name,
     )
     headers = {"content-type": "application/json", "cache-control": "no-store"}
     return HttpResponse(status=200, headers=headers, body=msgspec.json.encode(info))

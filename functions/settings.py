@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from functions.embedder_settings import EmbedderSetting, read_embedder
 from functions.keys import PublicKey, parse_public_key
 from functions.model_settings import ModelSettings, read_models
 
@@ -29,7 +30,8 @@ class SettingsError(Exception):
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """How this process is configured.
 
-    tenant_keys admit to spaces; admin_keys admit to `/admin`, and only there. insecure_local is true only
+    tenant_keys admit to spaces; admin_keys admit to `/admin`, and only there. signers: keys of other deployments by
+    name, whose signatures on Capsules are known; a name is no trust. insecure_local is true only
     when it was asked for, the listener is on loopback, and this is not a deployed function.
     """
 
@@ -40,6 +42,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     queue_url: str = ""
     tenant_keys: tuple[PublicKey, ...] = ()
     admin_keys: tuple[PublicKey, ...] = ()
+    signers: tuple[tuple[str, bytes], ...] = ()
     managers: tuple[str, ...] = ()
     cors_origins: tuple[str, ...] = ()
     mcp_hosts: tuple[str, ...] = ()
@@ -47,6 +50,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     insecure_local: bool = False
     sharding: int = 0
     models: ModelSettings = ModelSettings()
+    embedder: EmbedderSetting = EmbedderSetting()
 
     @property
     def locked(self) -> bool:
@@ -82,6 +86,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         queue_url=environ.get("NOEMA_QUEUE_URL", ""),
         tenant_keys=keys,
         admin_keys=admin_keys,
+        signers=_each(environ, "NOEMA_SIGNERS", _signer),
         managers=_each(environ, "MANAGERS", str),
         cors_origins=_each(environ, "CORS_ORIGINS", _origin),
         mcp_hosts=_each(environ, "MCP_HTTP_ALLOWED_HOSTS", str.lower),
@@ -89,7 +94,15 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         insecure_local=not (keys or admin_keys) and _insecure_local(environ),
         sharding=_shard(environ),
         models=_models(environ),
+        embedder=_embedder(environ),
     )
+
+
+def _embedder(environ: Mapping[str, str]) -> EmbedderSetting:
+    try:
+        return read_embedder(environ)
+    except ValueError as error:
+        raise SettingsError(str(error)) from error
 
 
 def _models(environ: Mapping[str, str]) -> ModelSettings:
@@ -115,6 +128,14 @@ def _origin(text: str) -> str:
     if text != "*" and (not text.startswith(("http://", "https://")) or text.count("/") != 2):
         raise ValueError("an origin looks like https://example.org, without a path, or is *")
     return text.lower()
+
+
+def _signer(text: str) -> tuple[str, bytes]:
+    """A name and the Ed25519 key whose signatures it stands for: `backups=ed25519:...`, as proofs spell it."""
+    name, _, key = text.partition("=")
+    if not name.strip() or not key:
+        raise ValueError("a signer is written as name=key")
+    return name.strip(), parse_public_key(key.strip().removeprefix("ed25519:")).x
 
 
 def _shard(environ: Mapping[str, str]) -> int:

@@ -14,7 +14,17 @@ import msgspec
 
 from core.errors import NoemaError
 from core.model.instants import Instant
-from core.service.hints import FACTS, FORMATION, MAINTENANCE, UPKEEP, Hint, Work, read_hint, send_hint
+from core.service.hints import (
+    FACTS,
+    FORMATION,
+    MAINTENANCE,
+    RECALL,
+    UPKEEP,
+    Hint,
+    Work,
+    read_hint,
+    send_hint,
+)
 from functions.bootstrap import Services, services
 from functions.logs import bug, logger
 
@@ -34,7 +44,7 @@ def _form(found: Services, space_id: str, deadline: Instant) -> None:
     if drained.more and not drained.busy and found.clock.now() >= deadline:
         send_hint(found.queue, found.entropy, space_id, FORMATION)  # out of time: go on in another run
     if drained.formed:
-        found.caretaking.tend(space_id)
+        found.caretaking.tend(space_id, deadline)
 
 
 def _maintain(found: Services, space_id: str, deadline: Instant) -> None:
@@ -44,13 +54,17 @@ def _maintain(found: Services, space_id: str, deadline: Instant) -> None:
     if ran.more and not ran.busy:
         send_hint(found.queue, found.entropy, space_id, MAINTENANCE)  # out of time: go on in another turn
     if ran.status == "completed":
-        found.caretaking.tend(space_id)
+        found.caretaking.tend(space_id, deadline)
 
 
-def _tend(found: Services, space_id: str, _deadline: Instant) -> None:
-    done = found.caretaking.tend(space_id)
+def _tend(found: Services, space_id: str, deadline: Instant) -> None:
+    done = found.caretaking.tend(space_id, deadline)
     facts = {"space": space_id, "erased": done.erased, "compactions": done.compactions}
-    logger().info("tended", extra=facts)
+    logger().info("tended", extra={**facts, "embedded": done.indexed.embedded})
+    if done.indexed.failed is not None:  # questions say so too, until a later run has made up for it
+        logger().warning("embedding failed", extra={"space": space_id, "reason": done.indexed.failed})
+    elif done.indexed.more:
+        send_hint(found.queue, found.entropy, space_id, UPKEEP)  # out of time: go on in another turn
 
 
 def _consolidate(found: Services, space_id: str, deadline: Instant) -> None:
@@ -61,11 +75,20 @@ def _consolidate(found: Services, space_id: str, deadline: Instant) -> None:
         send_hint(found.queue, found.entropy, space_id, FACTS)  # out of time: go on in another turn
 
 
+def _answer(found: Services, space_id: str, deadline: Instant) -> None:
+    done = found.later_recalls.work(space_id, deadline)
+    counts = {"answered": len(done.answered), "failed": len(done.failed)}
+    logger().info("recalled", extra={"space": space_id, **counts, "more": done.more})
+    if done.more and found.clock.now() >= deadline:
+        send_hint(found.queue, found.entropy, space_id, RECALL)  # out of time: go on in another turn
+
+
 _WORK: Final[Mapping[Work, Callable[[Services, str, Instant], None]]] = {
     FORMATION: _form,
     MAINTENANCE: _maintain,
     UPKEEP: _tend,
     FACTS: _consolidate,
+    RECALL: _answer,
 }
 
 

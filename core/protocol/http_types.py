@@ -435,10 +435,14 @@ class SpaceToken(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ServiceInfo(msgspec.Struct, frozen=True, kw_only=True):
-    """What this service is. `models`: which model does what for spaces that bring none; "offline" needs none."""
+    """What this service is. `models`: which model does what for spaces that bring none; "offline" needs none.
+
+    embedder: what search by meaning compares with; "none" without it.
+    """
 
     name: str
     version: str
     sharding: int
     description: str
     models: dict[str, str] = {}
+    embedder: str = "none"

@@ -82,7 +82,7 @@ class Kip:
         erasures: destroys the bytes of what a PURGE erased, in all of history.
         clock: the time.
         secret: signs cursors and snapshot tokens; the same in every process of a deployment.
-        vectors: search by meaning; without it there is none.
+        vectors: gives search by meaning when it is needed; without it there is none.
         signer, verifier: signs what leaves the deployment, and checks what comes; without them nothing is.
     """
 
@@ -96,7 +96,7 @@ class Kip:
         secret: bytes,
         signer: Signer | None = None,
         verifier: Verifier | None = None,
-        vectors: Vectors | None = None,
+        vectors: Callable[[], Vectors] | None = None,
     ) -> None:
         self._spaces = spaces
         self._commits = commits
@@ -142,7 +142,7 @@ class Kip:
             readonly=readonly,
             endpoint=endpoint,
             secret=self._secret,
-            semantic=self._vectors is not None and self._vectors.model is not None,
+            semantic=self._vectors is not None,
             overdue=lambda: self._clock.now() >= until,
         )
         try:
@@ -255,7 +255,7 @@ class Kip:
                 state = self._state_at(space_id, Coordinate(seq=need.seq))
             if self._vectors is None:
                 return nothing(Coverage(model=None, state_seq=need.seq, degraded="no_embedder"))
-            return self._vectors.nearest(state, need.text, deadline=until)
+            return self._vectors().nearest(state, need.text, deadline=until)
         except NoemaError as error:
             return error
 

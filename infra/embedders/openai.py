@@ -12,6 +12,7 @@ import msgspec
 
 from core.model.instants import Instant
 from core.models.chat import ModelFault
+from core.models.choice import Key
 from core.models.embedder import OPENAI_SHORTENED
 from core.ports import EmbedKind
 from infra.embedders.patience import Repeater, Rows, batches, rows_of
@@ -28,7 +29,7 @@ class OpenAiEmbedder:
     Args:
         model: its name there.
         dimension: numbers in each vector.
-        key: sent as a bearer token; empty for a server that wants none.
+        key: gives what is sent as a bearer token; None for a server that wants none.
         base: the URL before `/embeddings`.
         http: sends.
         repeater: repeats.
@@ -37,13 +38,11 @@ class OpenAiEmbedder:
     local: Final = False
 
     def __init__(
-        self, model: str, dimension: int, key: str, base: str, *, http: Http, repeater: Repeater
+        self, model: str, dimension: int, key: Key, base: str, *, http: Http, repeater: Repeater
     ) -> None:
         self._name = model
         self._url = f"{base.rstrip('/')}/embeddings"
-        self._headers = {"content-type": "application/json"} | (
-            {"authorization": f"Bearer {key}"} if key else {}
-        )
+        self._key = key
         self._http = http
         self._repeater = repeater
         self.dimension = dimension
@@ -66,7 +65,9 @@ class OpenAiEmbedder:
         }
         if self._name in OPENAI_SHORTENED:
             request["dimensions"] = self.dimension
-        reply = self._http.ask(self._url, self._headers, msgspec.json.encode(request), deadline)
+        key = self._key()
+        headers = {"content-type": "application/json"} | ({"authorization": f"Bearer {key}"} if key else {})
+        reply = self._http.ask(self._url, headers, msgspec.json.encode(request), deadline)
         data = reply.get("data") if isinstance(reply, dict) else None
         if not isinstance(data, list) or not all(isinstance(one, dict) for one in data):
             raise ModelFault("bad_reply", "the reply has no list of vectors")

@@ -22,9 +22,9 @@ import numpy as np
 
 from core.model.instants import Instant
 from core.ports import EmbedKind
-from infra.embedders.weights import NotInstalledError, folder_of, read_json, read_safetensors
+from infra.embedders.places import STATIC_HINT, NotInstalledError, folder_of
+from infra.embedders.weights import read_json, read_safetensors
 
-HINT: Final = "the static embedder needs its weights: pip install 'noema[static]'"
 _MARK: Final = "\u2581"  # stands before each word, for the space
 _WORDS: Final = re.compile(f"{_MARK}*[^{_MARK}]+|{_MARK}+")
 _WORDS_KEPT: Final = 65_536
@@ -81,11 +81,11 @@ class StaticEmbedder:
     local: Final = True
 
     def __init__(self, folder: Path | None = None) -> None:
-        root = folder or folder_of("wordllama", "weights", HINT).parent
+        root = folder or folder_of("wordllama", "weights", STATIC_HINT).parent
         weights = sorted((root / "weights").glob("*.safetensors"))
         tokenizers = sorted((root / "tokenizers").glob("*.json"))
         if not weights or not tokenizers:
-            raise NotInstalledError(HINT)
+            raise NotInstalledError(STATIC_HINT)
         arrays = read_safetensors(weights[0])
         if _TABLE not in arrays:
             raise NotInstalledError(f"{weights[0]} has no table of pieces")

@@ -1,38 +1,21 @@
-"""Weights on disk: where an installed package keeps them, and reading them without the package.
+"""Weights on disk, read without the package that brought them.
 
-What lives here: finding files and the safetensors format. What must never live here: what the numbers mean. Nothing
-of the package is imported: its code is not needed, and neither is what it depends on.
+What lives here: the safetensors format. What must never live here: what the numbers mean. Nothing of a package is
+imported: its code is not needed, and neither is what it depends on.
 """
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 import numpy as np
 
+from infra.embedders.places import NotInstalledError
+
 _TYPES: Final = {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I64": "<i8", "I32": "<i4"}
 _MAX_HEADER: Final = 16 * 1024 * 1024
-
-
-class NotInstalledError(Exception):
-    """The files of an embedder are not there; the message says what to do."""
-
-
-def folder_of(package: str, below: str, hint: str) -> Path:
-    """The folder in an installed package that holds its weights.
-
-    Raises:
-        NotInstalledError: the package, or the folder in it, is not there.
-    """
-    spec = find_spec(package)
-    for root in () if spec is None else spec.submodule_search_locations or ():
-        found = Path(root, below)
-        if found.is_dir():
-            return found
-    raise NotInstalledError(hint)
 
 
 def read_safetensors(path: Path) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Deployment:
         self.building = VectorUpkeep(spaces, self.upkeep, self.vectors, self.world.entropy)
         erasures = Erasures(spaces, self.upkeep, self.world.entropy)
         self.kip = Kip(
-            spaces, self.world.commits, erasures, self.world.clock, secret=b"k" * 32, vectors=self.vectors
+            spaces, self.world.commits, erasures, self.world.clock, secret=b"k" * 32, vectors=lambda: self.vectors
         )
 
     def send(self, *commands: str, mode: str = "sequence", principal: Principal = OWNER, **more: Any) -> Any:
@@ -221,7 +221,7 @@ def test_the_past_is_searched_by_its_own_vectors(there: Deployment) -> None:
     there.world.spaces.forget("demo")
     there.embedder.local = False
     lost = Vectors(there.world.spaces, there.embedder, lambda: np)
-    there.kip._vectors = lost
+    there.kip._vectors = lambda: lost
     assert there.code('SEARCH EVIDENCE "vehicle" MODE "semantic" AS OF SEQ :n', n=state.seq) == (
         "HistoricalSearchUnavailable"
     )
