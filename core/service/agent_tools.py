@@ -168,12 +168,15 @@ class Toolbox:
         assert writing is not None, "only a writing toolbox has the tool"
         state = self._kip.read(self._space_id)
         settled = settle(tree, parameters, writing.rules, state, environment_of(state.meta))
-        text = format_command(settled)
+        told: dict[str, Json] = {"on_record": list(settled.on_record)} if settled.on_record else {}
+        if settled.statement is None:
+            return {"status": "no_effect", **told}
+        text = format_command(settled.statement)
         key = f"{writing.seal}:{hashlib.sha256(text.encode()).hexdigest()}"
         response = self._send(text, {}, readonly=False, key=key)
         if response.receipt is not None and response.receipt.status == "committed":
             self.commits += 1
-        return self._told(response)
+        return self._told(response) | told
 
     def _send(
         self, text: str, parameters: dict[str, Any], *, readonly: bool, key: str | None = None

@@ -520,6 +520,10 @@ def _view(record: Record, collection: wire.Collection) -> wire.Conversation:
         extra["warnings"] = msgspec.json.decode(warnings)
     if record.count("rounds"):
         extra["rounds"] = record.count("rounds")
+    for name, attribute in (("prompt", "prompt"), ("steps", "turns")):
+        value = record.row.get(attribute)
+        if isinstance(value, (str, int)) and value:
+            extra[name] = value
     extra |= {name: text for name in ("model", "delivery") if (text := record.text(name)) is not None}
     result = record.text("result")
     if result is not None:

@@ -51,6 +51,11 @@ _SPLIT: Final = re.compile(
     r"|,\s*(?=(?:i|i'm|i've|i'll|my)\b)|\s+[-–—]+\s+|\s*\((?=i\b)|:\s+",
     re.IGNORECASE,
 )
+# "I left Acme and joined Globex": who did the one did the other.
+_IMPLIED: Final = re.compile(
+    r"(?<=\w)(?P<and>,? and )(?=(?:joined|moved to|relocated to|became|started (?:working|at)|now (?:live|work))\b)"
+)
+_SPEAKER: Final = re.compile(r"(?:i|we|i've|we've)\b", re.IGNORECASE)
 _OPENER: Final = re.compile(
     r"^(?:(?:actually|well|oh|hey|hi|hello|yeah|yes|yep|no|nope|ok|okay|so|and|but|also|by the way|btw|fyi|honestly"
     r"|to be honest|tbh|in fact|anyway|sure|thanks|thank you|please|wow|great|cool|nice|right|look|listen"
@@ -104,6 +109,8 @@ def _clauses_of(sentence: str, span: tuple[int, int]) -> list[Clause]:
         return []
     clauses: list[Clause] = []
     before = ""  # an opener that stands alone ("Sorry, I meant ...") goes with what follows
+    if _SPEAKER.match(sentence):
+        sentence = _IMPLIED.sub(r"\g<and>I ", sentence)
     for part in _SPLIT.split(sentence):
         rest = part.strip(" ,").replace(_MARK, ".").rstrip(".!?;…。！ ")
         call = _CALL.match(rest)

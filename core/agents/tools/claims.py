@@ -31,12 +31,21 @@ class _Claim(msgspec.Struct, frozen=True):
     evidence: tuple[object, ...]
 
 
+class OnRecord(Exception):  # noqa: N818 - a signal, not a failure: there is nothing left to do
+    """A claim stands already, as the Assertion of this id, from the same message."""
+
+    def __init__(self, element: str) -> None:
+        self.element = element
+        super().__init__(element)
+
+
 def settle_assert(
     clause: Assert, messages: tuple[Captured, ...], reader: str, said_at: Instant, block: Block
 ) -> Assert:
     """An ASSERT that keeps the rules, dated.
 
     Raises:
+        OnRecord: this conversation was read before, and the claim was made then.
         NoemaError: which rule it breaks, and how to keep it.
     """
     cited = clause.evidence.items if isinstance(clause.evidence, ast.Array) else (clause.evidence,)
@@ -99,7 +108,7 @@ def _check(
 
 
 def _check_new(clause: Assert, speaker: str, cited: list[str | None], block: Block) -> None:
-    """Refuse a claim that is on record already from the same message: this conversation was read before."""
+    """Whether the claim is on record already from the same message."""
     subject, obj = block.element(clause.tuple.subject), block.term(clause.tuple.object)
     ref = block.ref("predicate", str(text_of(clause.tuple.predicate)))
     if subject is None or obj is None or ref is None:
@@ -115,12 +124,7 @@ def _check_new(clause: Assert, speaker: str, cited: list[str | None], block: Blo
                 and any(citation.evidence in cited for citation in found.evidence)
                 and found.valid_time == _valid(clause.valid)
             ):
-                raise refuse(
-                    f"that is on record from this very message, as {found.id}",
-                    code="IdentityConflict",
-                    hint="Nothing is left to do for it: go on.",
-                    id=found.id,
-                )
+                raise OnRecord(found.id)
 
 
 def _valid(node: object) -> ValidTime | None:

@@ -16,11 +16,11 @@ from typing import Any, Final
 
 import msgspec
 
-from core.agents.tools.claims import settle_assert, settle_record
+from core.agents.tools.claims import OnRecord, settle_assert, settle_record
 from core.agents.tools.terms import Block, Captured, refuse, text_of
 from core.agents.vocabulary import PERSON, PROFILE
 from core.language import bind
-from core.language.ast import Literal, Variable
+from core.language.ast import Literal, Node, Variable
 from core.language.ast_kml import (
     Assert,
     Content,
@@ -86,9 +86,16 @@ class Rules(msgspec.Struct, frozen=True):
         return {**names, **self.given, "self": {"id": self.reader}}
 
 
+class Settled(msgspec.Struct, frozen=True):
+    """A statement as it may run; None if all it says is on record. `on_record`: Assertions left out as such."""
+
+    statement: KmlStatement | None
+    on_record: tuple[str, ...] = ()
+
+
 def settle(
     statement: KmlStatement, parameters: dict[str, Any], rules: Rules, view: View, env: Environment
-) -> KmlStatement:
+) -> Settled:
     """A model's statement as it may run: parameters bound, checked, and with what only the host knows filled in.
 
     Raises:
@@ -99,10 +106,35 @@ def settle(
         raise refuse(f"the parameter :{taken[0]} is bound already; leave it out of `parameters`")
     bound = bind(statement, {**parameters, **rules.reserved})
     block = Block.of(bound, view, env)
-    if isinstance(bound, Mutate):
-        return msgspec.structs.replace(bound, clauses=tuple(_clause(c, rules, block) for c in bound.clauses))
-    settled: KmlStatement = _clause(bound, rules, block)
-    return settled
+    kept: list[MutationClause] = []
+    known: list[str] = []
+    for clause in clauses_of(bound):
+        try:
+            kept.append(_clause(clause, rules, block))
+        except OnRecord as found:
+            handle = getattr(clause, "handle", None)
+            if handle is not None and any(
+                _names(other, handle) for other in clauses_of(bound) if other is not clause
+            ):
+                raise refuse(
+                    f"the claim ?{handle} is on record already from this message: write {found.element} for it",
+                    code="IdentityConflict",
+                    id=found.element,
+                ) from None
+            known.append(found.element)
+    if not kept:
+        return Settled(None, tuple(known))
+    single = not isinstance(bound, Mutate)
+    return Settled(kept[0] if single else Mutate(clauses=tuple(kept)), tuple(known))
+
+
+def _names(node: object, handle: str) -> bool:
+    """Whether a clause uses a handle."""
+    if isinstance(node, Variable):
+        return node.name == handle
+    if isinstance(node, Node):
+        return any(_names(getattr(node, name), handle) for name in node.__struct_fields__)
+    return isinstance(node, tuple) and any(_names(item, handle) for item in node)
 
 
 def _clause(clause: MutationClause, rules: Rules, block: Block) -> Any:  # a clause of the same family

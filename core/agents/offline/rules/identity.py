@@ -58,7 +58,7 @@ _BIRTHDAY: Final = re.compile(
     re.IGNORECASE,
 )
 _ZONE: Final = re.compile(
-    r"(?:(?:my (?:current )?time ?zone is|i am (?:\w+ )?(?:in|on)|i live in|i work (?:in|on)|my time is) (?:now )?(?:the )?)(?P<value>.+)",
+    r"(?:(?:my (?:current |new )?time ?zone (?:is|has changed to|changed to|was changed to)|i am (?:\w+ )?(?:in|on)|i live in|i work (?:in|on)|my time is) (?:now )?(?:the )?)(?P<value>.+)",
     re.IGNORECASE,
 )
 _FAVOURITE: Final = (

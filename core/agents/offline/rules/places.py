@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
-from core.agents.offline.claims import Claim, Finding, Value
+from core.agents.offline.claims import SPEAKER, Claim, Finding, Value
 from core.agents.offline.clauses import Clause
 from core.agents.offline.rules.rule import Rule, expand, find_subjects, match_rules, pick_date, rule
 from core.agents.offline.values import read_place
@@ -26,10 +26,13 @@ RULES: Final[tuple[Rule, ...]] = (
     rule(r"{adv}(?:grew up|was born and raised|was raised|was born) in (?P<value>[A-Z].+)", "comes_from", "place"),
     rule(r"{adv}(?:visited|travell?ed to|flew to|vacationed in) (?P<value>[A-Z].+)", "visited", "place", tense="once"),
     rule(r"{adv}(?:been|went on (?:a )?(?:trip|holiday|vacation)|took a trip) to (?P<value>[A-Z].+)", "visited", "place", tense="once"),
-    rule(r"{adv}went to (?P<value>[A-Z][\w-]+(?:, [A-Z][\w-]+)?)(?=$|[,.!]| last| in | with| for| this| on| yesterday)", "visited", "place", tense="once"),
+    rule(r"{adv}went to (?P<value>[A-Z][\w-]+(?:, [A-Z][\w-]+)?)(?=$|[,.!]| last| in | with| for| this| on| yesterday| again| once | twice)", "visited", "place", tense="once"),
 )  # fmt: skip
 _FROM: Final = re.compile(
     r"(?:moved|relocated|came) (?:here )?(?:to (?P<to>[A-Z][\w ]*?) )?from (?P<value>[A-Z].+)"
+)
+_HOME: Final = re.compile(
+    r"(?:[Mm]y|[Oo]ur) (?:current |new )?(?:home|house|flat|apartment) is (?:now )?in (?P<value>[A-Z].+)"
 )
 _NOT_A_PLACE: Final = re.compile(
     r"(?:Monday|Tuesday|Wednesday|Thursday|Friday|Saturday|Sunday|January|February|March|April|May|June|July|August|September"
@@ -40,6 +43,9 @@ _NOT_A_PLACE: Final = re.compile(
 def match(clause: Clause, said_at: Instant) -> Iterator[Finding]:
     """Places stated in a clause: `"I moved from Berlin to Munich"` also says that Berlin was home."""
     yield from _origin(clause, said_at)
+    home = _HOME.match(expand(clause.text))
+    if home and (place := read_place(home["value"])) and not _NOT_A_PLACE.match(place):
+        yield Claim(SPEAKER, "lives_in", Value("place", place), span=clause.span)
     for found in match_rules(RULES, clause, said_at):
         if isinstance(found, Claim) and not _NOT_A_PLACE.match(found.value.text):
             yield found
