@@ -56,9 +56,9 @@ class Governing:
         for name, held in permissions.items():
             self.principals[name] = Principal(name, "kip")
             if held is not None:
-                self.grant(name, *sorted(held), id=f"canon:{name}")
+                self.grant(name, *sorted(held), name=f"canon:{name}")
         self.bind_actor("alice_writer", "alice")
-        self.deny("reader_hidden", "discover", id="canon:secrets", classifications=("secret",))
+        self.deny("reader_hidden", "discover", name="canon:secrets", classifications=("secret",))
 
     def command(
         self, command: AnyCommand, by: str | Principal = "owner", *, operator: bool = False
@@ -79,16 +79,26 @@ class Governing:
         raise AssertionError("the command was carried out")
 
     def grant(
-        self, principal: str, *permissions: str, id: str | None = None, fields: tuple[str, ...] = (), **where: Any
+        self,
+        principal: str,
+        *permissions: str,
+        name: str | None = None,
+        fields: tuple[str, ...] = (),
+        **where: Any,
     ) -> str:
         """Allow a principal (or `group:...`, or `*`) permissions on what a selector takes in; the rule's id."""
-        return self._rule("allow", principal, permissions, id, fields, where)
+        return self._rule("allow", principal, permissions, name, fields, where)
 
     def deny(
-        self, principal: str, *permissions: str, id: str | None = None, fields: tuple[str, ...] = (), **where: Any
+        self,
+        principal: str,
+        *permissions: str,
+        name: str | None = None,
+        fields: tuple[str, ...] = (),
+        **where: Any,
     ) -> str:
         """Deny as `grant` allows; a deny overrides."""
-        return self._rule("deny", principal, permissions, id, fields, where)
+        return self._rule("deny", principal, permissions, name, fields, where)
 
     def _rule(
         self,
@@ -116,12 +126,12 @@ class Governing:
         """Make a group of principals."""
         self.command(PutGroup(group=Group(name=name, members=members)))
 
-    def delegate(self, delegator: str, delegate: str, *permissions: str, by: str = "owner", **more: Any) -> str:
+    def delegate(
+        self, delegator: str, delegate: str, *permissions: str, by: str = "owner", **more: Any
+    ) -> str:
         """Lend part of one principal's authority to another; the delegation's id."""
         name = f"delegation:{delegator}:{delegate}"
-        lent = Delegation(
-            id=name, delegator=delegator, delegate=delegate, permissions=permissions, **more
-        )
+        lent = Delegation(id=name, delegator=delegator, delegate=delegate, permissions=permissions, **more)
         self.command(PutDelegation(delegation=lent), by)
         return name
 

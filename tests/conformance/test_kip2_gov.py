@@ -11,15 +11,18 @@ import pytest
 
 from core.authority import Principal
 from core.capsule.identity import ImportWish
-from core.epistemic.trust import TrustRecord
+from core.epistemic.trust import TrustRecord, trust_of
+from core.errors import NoemaError
 from core.governance.commands import (
+    Classify,
+    Declassify,
     Quarantine,
     SetInfluence,
     SetOwners,
     SetPolicy,
     SetTrust,
 )
-from core.governance.control import Policy
+from core.governance.control import Policy, Selector
 from core.service.capsules import Capsules, ExportAsk
 from tests.conformance.harness import (
     DETERMINISTIC,
@@ -56,7 +59,7 @@ def world() -> World:
         {"parameters": {"principal_id": "owner"}},
     ],
 )
-def test_a_body_names_no_principal(world, claimed):
+def test_kip2_gov_001_a_body_names_no_principal(world, claimed):
     """Whatever a body says of who asks, the caller is who the transport verified."""
     with world.unchanged():
         reply = world.invoke("reader_full", request('PURGE :carol CONFIRM "PURGE"', **claimed))
@@ -71,7 +74,7 @@ def test_a_body_names_no_principal(world, claimed):
 
 
 @conformance("KIP2-GOV-002", level="MUST")
-def test_a_principal_is_no_actor(world):
+def test_kip2_gov_002_a_principal_is_no_actor(world):
     """A name gives no voice: who is not bound to Alice may not speak as her, whatever it is called."""
     as_alice = {"extensions": {"noema/act_as": {"id": world.ref["alice"]["id"]}}}
     world.grant("voice", "read", "create", "assert_as_actor")
@@ -82,7 +85,7 @@ def test_a_principal_is_no_actor(world):
         assert world.invoke(unbound, SAYS, alice=world.ref["alice"]).code == "ActorBindingRequired"
         for claimed in ("alice", "Alice", world.ref["alice"]["id"]):  # a principal of that name is not she
             world.principals[claimed] = Principal(claimed)
-    world.grant("alice", "read", "create", "assert_as_actor", id="namesake")
+    world.grant("alice", "read", "create", "assert_as_actor", name="namesake")
     with world.unchanged():
         assert world.invoke("alice", SAYS).code == "ActorBindingRequired"
     world.bind_actor("voice", "alice")
@@ -90,7 +93,7 @@ def test_a_principal_is_no_actor(world):
 
 
 @conformance("KIP2-GOV-003", level="MUST")
-def test_what_is_recorded_of_alice_is_hers_and_from_the_recorder(world):
+def test_kip2_gov_003_what_is_recorded_of_alice_is_hers_and_from_the_recorder(world):
     """The claim is attributed to Alice; its origin is who recorded it, and neither takes the other's place."""
     made = world.invoke("recorder", SAYS).id("a")
 
@@ -102,7 +105,7 @@ def test_what_is_recorded_of_alice_is_hers_and_from_the_recorder(world):
 
 
 @conformance("KIP2-GOV-004", level="MUST")
-def test_who_is_bound_speaks_within_the_binding(world):
+def test_kip2_gov_004_who_is_bound_speaks_within_the_binding(world):
     """Alice's writer asserts, revises and withdraws as her, and as nobody else; a scoped voice ends at its scope."""
     as_alice = {"extensions": {"noema/act_as": {"id": world.ref["alice"]["id"]}}}
     said = world.invoke("alice_writer", request(SAYS, **as_alice))
@@ -116,32 +119,28 @@ def test_who_is_bound_speaks_within_the_binding(world):
     with world.unchanged():
         assert world.invoke("alice_writer", request(bobs, **as_bob)).code == "ActorBindingRequired"
     world.grant("press", "read", "create", "assert_as_actor")
-    press = world.principals["press"] = Principal("press")
-    from core.governance.control import Selector
-
-    world.bind_actor(
-        "press", "org_acme", where=Selector(predicates=("kip://test/core-domain@1.0.0/timezone",))
-    )
+    world.principals["press"] = Principal("press")
+    scope = Selector(predicates=("kip://test/core-domain@1.0.0/timezone",))
+    world.bind_actor("press", "org_acme", where=scope)
     speak = 'ASSERT (:alice, "{}", {}) {{by: :org_acme, mode: "stated"}}'
     assert world.invoke("press", speak.format("timezone", '"+01:00"'))["status"] == "succeeded"
     with world.unchanged():
         outside = world.invoke("press", speak.format("prefers", ":dark_mode"))
     assert outside.code == "ActorBindingRequired"
-    assert press.id == "press"
 
 
 # --- content and trust give nothing
 
 
 @conformance("KIP2-GOV-005", level="MUST")
-def test_a_claim_of_office_gives_none(world):
+def test_kip2_gov_005_a_claim_of_office_gives_none(world):
     """Memory may say that somebody is an administrator; what they may do stays what it was."""
     before = world.policy_version()
-    world.ok('CREATE CONCEPT ?t {TYPE "Person" NAME "Administrator" SET ATTRIBUTES {is_admin: true, role: "owner"}}')
-    world.ok('ASSERT (:self, "is_vegetarian", true) {by: :self, mode: "stated"}')
     world.ok(
-        'ASSERT (:self, "works_for", :org_acme) {by: :self, mode: "stated", confidence: 1.0}'
+        'CREATE CONCEPT ?t {TYPE "Person" NAME "Administrator" SET ATTRIBUTES {is_admin: true, role: "owner"}}'
     )
+    world.ok('ASSERT (:self, "is_vegetarian", true) {by: :self, mode: "stated"}')
+    world.ok('ASSERT (:self, "works_for", :org_acme) {by: :self, mode: "stated", confidence: 1.0}')
 
     with world.unchanged():
         for command in (
@@ -155,15 +154,10 @@ def test_a_claim_of_office_gives_none(world):
 
 
 @conformance("KIP2-GOV-006", level="MUST")
-def test_trust_is_no_permission(world):
+def test_kip2_gov_006_trust_is_no_permission(world):
     """The most trusted source of all may still write nothing, and says nothing by writing it."""
-    known = TrustRecord("origin", "reader_full", "trusted")
-    world.command(
-        SetTrust(
-            records=({"scope": "origin", "subject": "reader_full", "trust": "trusted"},), default="unknown"
-        )
-    )
-    assert known.subject == "reader_full"
+    world.command(SetTrust(records=({"scope": "origin", "subject": "reader_full", "trust": "trusted"},)))
+    assert trust_of(world.state().meta).records == (TrustRecord("origin", "reader_full", "trusted"),)
 
     with world.unchanged():
         assert world.invoke("reader_full", SAYS).code == "NotAuthorized"
@@ -177,7 +171,7 @@ def test_trust_is_no_permission(world):
 
 
 @conformance("KIP2-GOV-007", level="MUST")
-def test_what_may_not_be_discovered_is_as_what_is_not_there(world):
+def test_kip2_gov_007_what_may_not_be_discovered_is_as_what_is_not_there(world):
     """A known id of a secret gets the answer of an id that never was, in every place an id is taken."""
     secret = world.ref["carol"]
     world.mark(secret)
@@ -185,7 +179,7 @@ def test_what_may_not_be_discovered_is_as_what_is_not_there(world):
 
     def said(found: dict[str, str]) -> list[object]:
         asked = (
-            "HISTORY ELEMENT :e", "FIND(?c.name) WHERE {?c CONCEPT {id: :e}}", "ARCHIVE :e", "UPDATE :e SET FIELDS {name: \"X\"}",
+            "HISTORY ELEMENT :e", "FIND(?c.name) WHERE {?c CONCEPT {id: :e}}", "ARCHIVE :e", 'UPDATE :e SET FIELDS {name: "X"}',
         )  # fmt: skip
         replies = [world.invoke("reader_hidden", each, e=found["id"]) for each in asked]
         access = world.invoke(
@@ -198,13 +192,15 @@ def test_what_may_not_be_discovered_is_as_what_is_not_there(world):
 
     assert plain(said(secret), secret) == plain(said(nothing), nothing)
     assert "NotFoundOrNotVisible" in repr(said(secret))
-    assert world.invoke("reader_full", "FIND(?c.name) WHERE {?c CONCEPT {id: :e}}", e=secret["id"]).result == ["Carol"]
+    assert world.invoke(
+        "reader_full", "FIND(?c.name) WHERE {?c CONCEPT {id: :e}}", e=secret["id"]
+    ).result == ["Carol"]
 
 
 def test_what_may_be_discovered_and_not_read_shows_that_it_is_there(world):
     """Between the two: who may only discover counts an element, and reads and matches nothing of it."""
     world.grant("porter", "discover")
-    world.grant("porter", "read", id="porter:themes", types=("kip://test/core-domain@1.0.0/Theme",))
+    world.grant("porter", "read", name="porter:themes", types=("kip://test/core-domain@1.0.0/Theme",))
     world.principals["porter"] = Principal("porter")
     world.ok(SAYS)
 
@@ -214,12 +210,14 @@ def test_what_may_be_discovered_and_not_read_shows_that_it_is_there(world):
     assert world.invoke("porter", PERSONS).result == [0]
     assert world.invoke("porter", "FIND(COUNT(?c)) WHERE {?c CONCEPT {}}").result == [12]
     assert world.invoke("porter", 'FIND(?v) WHERE {(:alice, "timezone", ?v)}').result == []
-    assert world.invoke("porter", 'FIND(?c.name) WHERE {?c CONCEPT {type: "Theme"}} LIMIT 1').result == ["Dark mode"]
+    assert world.invoke("porter", 'FIND(?c.name) WHERE {?c CONCEPT {type: "Theme"}} LIMIT 1').result == [
+        "Dark mode"
+    ]
     assert world.invoke("porter", "HISTORY ELEMENT :dark_mode").code == "NotAuthorized"
 
 
 @conformance("KIP2-GOV-008", level="MUST")
-def test_reading_is_not_searching(world):
+def test_kip2_gov_008_reading_is_not_searching(world):
     """Who may read by id may not therefore search."""
     known = "FIND(?c.name) WHERE {?c CONCEPT {id: :e}}"
     assert world.invoke("reader_no_search", known, e=world.ref["bob"]["id"]).result == ["Bob"]
@@ -232,7 +230,7 @@ def test_reading_is_not_searching(world):
 
 
 @conformance("KIP2-GOV-009", level="MUST")
-def test_reading_is_not_projecting(world):
+def test_kip2_gov_009_reading_is_not_projecting(world):
     """Who may read every claim may not therefore ask what is believed."""
     world.ok(SAYS)
     raw = "FIND(?a.stance) WHERE {?a ASSERTION {}}"
@@ -246,7 +244,7 @@ def test_reading_is_not_projecting(world):
 
 
 @conformance("KIP2-GOV-010", level="MUST")
-def test_hidden_rows_are_not_counted(world):
+def test_kip2_gov_010_hidden_rows_are_not_counted(world):
     """Of five persons, three are secret: who may not know of them counts two, by every way of counting."""
     made = [world.ok('CREATE CONCEPT ?p {TYPE "Person"}').id("p")]
     assert world.invoke("reader_hidden", PERSONS).result == [5]
@@ -260,14 +258,14 @@ def test_hidden_rows_are_not_counted(world):
     space = world.invoke("reader_hidden", "DESCRIBE SPACE").result
     assert "counts" not in space
     assert "concepts_by_type" not in str(primer)
-    plan = world.invoke("reader_hidden", 'VALIDATE KQL :q WITH {plan: true}', q=PERSONS).result["plan"]
+    plan = world.invoke("reader_hidden", "VALIDATE KQL :q WITH {plan: true}", q=PERSONS).result["plan"]
     assert "expected" not in str(plan)
     swept = world.invoke("maintenance", 'ARCHIVE ?c WHERE {?c CONCEPT {type: "Person"}} LIMIT 0')
     assert swept.result["matched"] == 0
 
 
 @conformance("KIP2-GOV-011", level="MUST")
-def test_hidden_rows_satisfy_no_not(world):
+def test_kip2_gov_011_hidden_rows_satisfy_no_not(world):
     """A NOT is about what the caller may know: a secret relation keeps nobody out of it."""
     known = world.ok('ENSURE PROPOSITION ?p (:alice, "knows", :carol)').id("p")
     world.ok('ENSURE PROPOSITION ?p (:bob, "knows", :alice)')
@@ -280,7 +278,7 @@ def test_hidden_rows_satisfy_no_not(world):
 
 
 @conformance("KIP2-GOV-012", level="MUST")
-def test_hidden_rows_match_no_optional(world):
+def test_kip2_gov_012_hidden_rows_match_no_optional(world):
     """An OPTIONAL that only a secret would match is one without a match."""
     world.ok('ENSURE PROPOSITION (:alice, "knows", :carol)')
     query = 'FIND(?c.key, ?x.key) WHERE {?c CONCEPT {key: "alice"} OPTIONAL {(?c, "knows", ?x)}}'
@@ -292,7 +290,7 @@ def test_hidden_rows_match_no_optional(world):
 
 
 @conformance("KIP2-GOV-013", level="MUST")
-def test_hidden_candidates_do_not_move_a_ranking(world):
+def test_kip2_gov_013_hidden_candidates_do_not_move_a_ranking(world):
     """Order, scores, snippets and page ends are the same, to the last digit, whether the secret exists or not."""
     world.ok('CREATE CONCEPT ?a {TYPE "Document" NAME "harbour plan"} ')
     world.ok('CREATE CONCEPT ?b {TYPE "Document" NAME "plan of the harbour wall, first draft"}')
@@ -322,7 +320,7 @@ def test_hidden_candidates_do_not_move_a_ranking(world):
 
 
 @conformance("KIP2-GOV-014", level="MUST")
-def test_the_past_is_governed_by_the_present(world):
+def test_kip2_gov_014_the_past_is_governed_by_the_present(world):
     """What was public once and is secret now is secret in every reading of the past."""
     then = world.state().seq
     world.mark(world.ref["carol"])
@@ -331,7 +329,7 @@ def test_the_past_is_governed_by_the_present(world):
     assert world.invoke("reader_hidden", f"{query} AS OF SEQ :n", n=then).result == []
     assert world.invoke("reader_hidden", 'SEARCH CONCEPT "carol" AS OF SEQ :n', n=then).result == []
     assert world.rows(f"{query} AS OF SEQ :n", n=then) == ["Carol"]
-    world.grant("reader_hidden", "read_history", id="history")
+    world.grant("reader_hidden", "read_history", name="history")
     assert world.invoke("reader_hidden", "HISTORY ELEMENT :carol").code == "NotFoundOrNotVisible"
     assert world.ref["carol"]["id"] not in str(world.invoke("reader_hidden", "CHANGES AFTER SEQ 0").result)
     late = world.grant("late", "read")
@@ -342,7 +340,7 @@ def test_the_past_is_governed_by_the_present(world):
 
 
 @conformance("KIP2-GOV-015", level="MUST")
-def test_a_snapshot_token_is_no_authority(world):
+def test_kip2_gov_015_a_snapshot_token_is_no_authority(world):
     """A token names a state; who lost the permission to read reads it no more, and sees no more of it."""
     token = world.invoke("reader_full", "SNAPSHOT").result["snapshot_token"]
     read = request('FIND(?c.name) WHERE {?c CONCEPT {key: "carol"}}', read={"snapshot_token": token})
@@ -357,12 +355,12 @@ def test_a_snapshot_token_is_no_authority(world):
 
 
 @conformance("KIP2-GOV-016", level="MUST")
-def test_a_cursor_is_no_authority(world):
+def test_kip2_gov_016_a_cursor_is_no_authority(world):
     """A cursor names a place; once less may be seen it continues nothing, in every family."""
     commands = (
-        'FIND(?c.name) WHERE {?c CONCEPT {}}', 'SEARCH CONCEPT "mode"', "HISTORY SPACE", "LIST TYPES",
+        "FIND(?c.name) WHERE {?c CONCEPT {}}", 'SEARCH CONCEPT "mode"', "HISTORY SPACE", "LIST TYPES",
     )  # fmt: skip
-    world.grant("reader_full", "read_history", id="history")
+    world.grant("reader_full", "read_history", name="history")
     pages = {each: world.invoke("reader_full", f"{each} LIMIT 1").cursor for each in commands}
     for each, cursor in pages.items():
         assert world.invoke("reader_full", f"{each} LIMIT 1 CURSOR :c", c=cursor)["status"] == "succeeded"
@@ -375,7 +373,7 @@ def test_a_cursor_is_no_authority(world):
 
 
 @conformance("KIP2-GOV-017", level="MUST")
-def test_a_grant_revoked_before_the_commit_is_gone(world):
+def test_kip2_gov_017_a_grant_revoked_before_the_commit_is_gone(world):
     """A write that was allowed when it was planned, and is not when it would commit, aborts whole."""
     create = 'CREATE CONCEPT ?c {TYPE "Theme" NAME "late"}'
     assert world.invoke("recorder", create)["status"] == "succeeded"
@@ -393,7 +391,7 @@ def test_a_grant_revoked_before_the_commit_is_gone(world):
 
 
 @conformance("KIP2-GOV-018", level="MUST")
-def test_a_concept_named_policy_is_a_concept(world):
+def test_kip2_gov_018_a_concept_named_policy_is_a_concept(world):
     """No word of KML reaches the control plane, and what looks like a policy in memory is only that."""
     before = world.policy_version(), world.state().meta
     world.ok(
@@ -403,7 +401,7 @@ def test_a_concept_named_policy_is_a_concept(world):
     protected = ("governance", "classification", "policy_ref", "max_influence_authority", "quarantine")
     for name in protected:
         with world.unchanged():
-            update = f"UPDATE :alice SET FIELDS {{{name}: \"public\"}}"
+            update = f'UPDATE :alice SET FIELDS {{{name}: "public"}}'
             assert world.invoke("owner", update).code in {"ProtectedGovernanceField", "InvalidSyntax"}
     with world.unchanged():
         nested = 'UPDATE :alice SET ATTRIBUTES {governance: {classification: "public"}}'
@@ -415,7 +413,7 @@ def test_a_concept_named_policy_is_a_concept(world):
 
 
 @conformance("KIP2-GOV-019", level="MUST")
-def test_a_moderator_withdraws_nothing_for_others(world):
+def test_kip2_gov_019_a_moderator_withdraws_nothing_for_others(world):
     """An owner who speaks for nobody can take a claim out of use, and cannot say that its author took it back."""
     claim = world.ok(SAYS).id("a")
     with world.unchanged():
@@ -436,7 +434,7 @@ def test_a_moderator_withdraws_nothing_for_others(world):
 
 
 @conformance("KIP2-GOV-020", level="MUST")
-def test_deriving_gives_no_influence(world):
+def test_kip2_gov_020_deriving_gives_no_influence(world):
     """What is compiled from descriptions describes; only a command that may elevate raises it, and says so."""
     made = world.ok(
         'MUTATE {CREATE CONCEPT ?x {TYPE "Experience"} '
@@ -454,7 +452,8 @@ def test_deriving_gives_no_influence(world):
     world.command(raise_it)
     assert world.rows(ceiling, s=made["s"]["id"]) == ["behavioral"]
     again = world.ok(
-        'CREATE CONCEPT ?t {TYPE "Skill" NAME "Deploy again" SET STRUCTURAL {("compiled_from", :x)}}', **{"x": made["x"]}
+        'CREATE CONCEPT ?t {TYPE "Skill" NAME "Deploy again" SET STRUCTURAL {("compiled_from", :x)}}',
+        x=made["x"],
     ).id("t")
     assert world.rows(ceiling, s=again["id"]) == [None]
     assert world.audit()[-2].operation == "set_influence"
@@ -485,8 +484,6 @@ def test_deriving_keeps_what_is_secret_secret(world):
         assert world.invoke("owner", late, e=evidence, d=public).code == "NotAuthorized"
     world.grant("clerk", "classify", "read")
     world.principals["clerk"] = Principal("clerk")
-    from core.governance.commands import Classify, Declassify
-
     lower = Classify(ids=(made["c"]["id"],), label="public")
     assert world.command_refused(lower, "clerk") == "NotAuthorized"
     assert world.command_refused(Declassify(ids=lower.ids), "clerk") == "NotAuthorized"
@@ -514,7 +511,7 @@ def exported(source: World, **ask: object) -> dict:
 
 
 @conformance("KIP2-GOV-021", level="MUST")
-def test_an_imported_skill_has_no_authority(world):
+def test_kip2_gov_021_an_imported_skill_has_no_authority(world):
     """Whatever its source called it, a Skill that comes in is a candidate without influence, until one elevates it."""
     source = World(seeded=True)
     skill = source.ok(
@@ -534,7 +531,7 @@ def test_an_imported_skill_has_no_authority(world):
 
 
 @conformance("KIP2-GOV-022", level="MUST")
-def test_imported_authority_is_inert(world):
+def test_kip2_gov_022_imported_authority_is_inert(world):
     """Owners, grants, trust and self of another space change nothing here."""
     source = World(seeded=True)
     source.grant("importer", "*")
@@ -551,13 +548,17 @@ def test_imported_authority_is_inert(world):
     after = world.state().meta
     for name in ("governance", "trust"):
         assert after.extensions.get(name) == before.extensions.get(name)
-    assert (after.owner, after.self_identity, after.schema) == (before.owner, before.self_identity, before.schema)
+    assert (after.owner, after.self_identity, after.schema) == (
+        before.owner,
+        before.self_identity,
+        before.schema,
+    )
     assert world.invoke("importer", 'CREATE CONCEPT ?c {TYPE "Theme"}').code == "NotAuthorized"
     assert world.command_refused(SetOwners(owners=("importer",)), "importer") == "NotAuthorized"
 
 
 @conformance("KIP2-GOV-023", level="MUST")
-def test_an_embedded_schema_is_not_put_in_force(world):
+def test_kip2_gov_023_an_embedded_schema_is_not_put_in_force(world):
     """A Capsule may bring its schema; looking at it, and importing, leaves what is in force as it was."""
     source = World(seeded=True)
     source.activate([package(SECONDARY)])
@@ -568,15 +569,15 @@ def test_an_embedded_schema_is_not_put_in_force(world):
     assert check.result["valid"] is True
 
     with world.unchanged():
-        try:
+        with pytest.raises(NoemaError) as refused:
             carried(world, artifact)
-        except Exception as error:  # noqa: BLE001 - the code is asserted
-            assert error.code == "SchemaPackageUnavailable"
-        else:
-            raise AssertionError("the import went through without its schema")
+        assert refused.value.code == "SchemaPackageUnavailable"
     assert world.state().meta.schema == before
     assert world.invoke("importer", 'DESCRIBE PREDICATE "service_status"').code == "SchemaSymbolNotFound"
-    assert "manage_schema" not in world.invoke("importer", "DESCRIBE EXECUTION CONTEXT").result["principal"]["may"]
+    assert (
+        "manage_schema"
+        not in world.invoke("importer", "DESCRIBE EXECUTION CONTEXT").result["principal"]["may"]
+    )
 
 
 @conformance("KIP2-GOV-024", level="MUST")
@@ -590,7 +591,7 @@ def test_an_embedded_schema_is_not_put_in_force(world):
         'UPDATE :bob SET ATTRIBUTES {_system: {origin: {principal_id: "owner"}}}',
     ],
 )
-def test_an_origin_cannot_be_forged(world, command):
+def test_kip2_gov_024_an_origin_cannot_be_forged(world, command):
     """No plane of no clause writes where something came from: that is the caller, as the transport verified it."""
     with world.unchanged():
         assert world.invoke("alice_writer", command).code == "ProtectedSystemField"
