@@ -6,9 +6,9 @@ import msgspec
 
 from core.errors import NoemaError
 from core.ports import Unavailable
-from core.protocol.http_types import AgentOutput, FormationInput
+from core.protocol.http_types import AgentOutput, FormationInput, RecallInput
 from core.protocol.memory_types import MaintenanceInput
-from core.service.hints import FORMATION, MAINTENANCE, Work, send_hint
+from core.service.hints import FORMATION, MAINTENANCE, RECALL, Work, send_hint
 from core.service.values import Caller
 from functions.bootstrap import Services
 from functions.echoing import NOTHING_NEW, without_echoes
@@ -50,6 +50,19 @@ def start_maintenance(
     """
     output = found.maintenance.submit(caller, space, body, key=key)
     _hint(found, space, MAINTENANCE)
+    return output
+
+
+def ask_later(
+    found: Services, caller: Caller, space: str, body: RecallInput, *, key: str | None
+) -> AgentOutput:
+    """Store a question to be answered later and hint at it.
+
+    Raises:
+        NoemaError: as `LaterRecalls.submit`.
+    """
+    output = found.later_recalls.submit(caller, space, body, key=key)
+    _hint(found, space, RECALL)
     return output
 
 

@@ -81,6 +81,30 @@ class BareError(msgspec.Struct, frozen=True, kw_only=True):
     error: str
 
 
+_PREFER: Final = {
+    "name": "Prefer",
+    "in": "header",
+    "schema": {"type": "string"},
+    "description": "respond-async: answer 202 at once, and poll for the answer.",
+}
+_ACCEPTED: Final = {
+    "description": "The answer comes later: poll the conversation that Location names.",
+    "headers": {
+        "Location": {"schema": {"type": "string"}},
+        "Preference-Applied": {"schema": {"type": "string"}},
+    },
+    "content": {
+        "application/json": {
+            "schema": {
+                "type": "object",
+                "properties": {"result": {"$ref": "#/components/schemas/AgentOutput"}},
+                "required": ["result"],
+            }
+        }
+    },
+}
+
+
 def document() -> dict[str, Any]:
     """The whole document, as JSON values."""
     types: list[Any] = [ErrorResponse, BareError]
@@ -125,6 +149,9 @@ def _operation(
         "responses": {"200": _success(route, schema_of), **_failures(endpoint, route, schema_of)},
         "security": {"open": [], "public": [{}, {"bearer": []}]}.get(route.admit, [{"bearer": []}]),
     }
+    if route.deferrable:
+        operation["parameters"].append(_PREFER)
+        operation["responses"]["202"] = _ACCEPTED
     if route.query is not None:
         operation["parameters"] += _query_parameters(schema_of[repr(route.query)], components)
     if route.body is not None:

@@ -62,6 +62,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         token may read none.
     media_type: of an answer that is a document and no envelope.
     own_body: the call reads the body itself, by rules of its own; `body` then only documents it.
+    deferrable: whether who prefers it (`functions.deferring`) is answered 202 and polls.
     refused: how this route words what is refused before its call; None as every route does.
     """
 
@@ -76,6 +77,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     labelled: bool = False
     media_type: str | None = None
     own_body: bool = False
+    deferrable: bool = False
     refused: Callable[[NoemaError], HttpResponse] | None = None
 
 
@@ -248,7 +250,7 @@ def _too_large(size: int) -> NoemaError:
 
 
 _CORS_HEADERS: Final = (
-    "authorization, content-type, accept, shard-id, x-shard, x-request-id, idempotency-key, "
+    "authorization, content-type, accept, shard-id, x-shard, x-request-id, idempotency-key, prefer, "
     "mcp-protocol-version, mcp-method, mcp-name, mcp-session-id"
 )
 
@@ -265,7 +267,7 @@ def _cors(request: HttpRequest | None, origins: tuple[str, ...]) -> dict[str, st
     headers = {
         **vary,
         "access-control-allow-origin": "*" if any_origin else request.headers["origin"],
-        "access-control-expose-headers": "x-request-id, retry-after, www-authenticate",
+        "access-control-expose-headers": "x-request-id, retry-after, www-authenticate, location, preference-applied",
     }
     if request.method == "OPTIONS":
         headers["access-control-allow-methods"] = "GET, POST, PATCH, DELETE, OPTIONS"

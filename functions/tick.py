@@ -11,13 +11,24 @@ from typing import Any, Final
 
 from core.errors import NoemaError
 from core.ports import Unavailable
+from core.service.hints import RECALL, send_hint
 from functions.bootstrap import Services, services
 from functions.logs import bug, logger
+
+
+def _waiting(found: Services) -> list[str]:
+    """Hint at questions that wait for an answer."""
+    spaces = found.later_recalls.sweep()
+    for space_id in spaces:
+        send_hint(found.queue, found.entropy, space_id, RECALL)
+    return spaces
+
 
 _PARTS: Final[Mapping[str, Callable[[Services], list[str]]]] = {
     "formation": lambda found: found.formation.sweep(),
     "maintenance": lambda found: found.maintenance.sweep(),
     "upkeep": lambda found: found.caretaking.round(),
+    "recall": _waiting,
     "facts": lambda found: found.fact_schedule.sweep(),
 }
 

@@ -12,11 +12,12 @@ import msgspec
 
 from core.ports import Entropy, Queue
 
-Work = Literal["formation", "maintenance", "upkeep", "facts"]
+Work = Literal["formation", "maintenance", "upkeep", "facts", "recall"]
 FORMATION: Final[Work] = "formation"
 MAINTENANCE: Final[Work] = "maintenance"
 UPKEEP: Final[Work] = "upkeep"
 FACTS: Final[Work] = "facts"
+RECALL: Final[Work] = "recall"
 
 
 class Hint(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +34,8 @@ def send_hint(queue: Queue, entropy: Entropy, space_id: str, work: Work) -> None
     would lose what happened in between.
     """
     body = msgspec.json.encode(Hint(work=work, space=space_id)).decode()
-    queue.send(space_id, body, dedupe=f"{work}:{space_id}:{entropy.token(8).hex()}")
+    group = f"{space_id}.recall" if work == RECALL else space_id  # who asks does not wait for what is formed
+    queue.send(group, body, dedupe=f"{work}:{space_id}:{entropy.token(8).hex()}")
 
 
 def read_hint(body: str) -> Hint:

@@ -24,7 +24,7 @@ KEEP_MS: Final = 300_000  # contract §5.1
 MAX_KEPT: Final = 256
 MAKE_MS: Final = 5_000
 _TOLD: Final = ("self", "schema", "map")
-_Key = tuple[str, str, int, int, Principal]
+_Key = tuple[str | int | frozenset[str], ...]
 
 
 class Primers:
@@ -39,7 +39,10 @@ class Primers:
     def primer(self, head: Head, state: SpaceState, principal: Principal) -> Json:
         """The map of a space for a caller, or None where it cannot be made now: an answer does not fail for it."""
         now = self._clock.now()
-        key = (state.meta.space_id, head.instance, head.pgen, state.meta.schema.version, principal)
+        meta = state.meta
+        seen = (principal.id, principal.hidden, principal.projected)
+        allowed = "" if principal.access is None else principal.access.digest
+        key: _Key = (meta.space_id, head.instance, head.pgen, meta.schema.version, allowed, *seen)
         with self._lock:
             kept = self._kept.get(key)
         if kept is not None and kept[0] + KEEP_MS > now:

@@ -6,7 +6,7 @@ not found is false.
 A miss is kept with the version of the log that was searched, and stands only while HEAD is at that version: every
 commit clears the cache, be it a conversation formed, maintenance, forgetting, a change of trust or of who may see
 what. So a search that began before a commit can never be taken for one after it, and there is nothing to clear. The
-misses live in the process: a probe costs no row, leaves no words of a query behind for an erasure to find, and a
+misses live in the process, and each is its caller's own, for others may see more: a probe costs no row, leaves no words of a query behind for an erasure to find, and a
 guest of a public space cannot make it grow.
 """
 
@@ -22,6 +22,7 @@ from core.agents.offline.lines import hidden_ids
 from core.agents.offline.quotation import best_passage
 from core.agents.recall.sight import seen_by
 from core.agents.vocabulary import local_name
+from core.governance import admit
 from core.model.elements import AnyElement, Concept, Evidence, Proposition
 from core.model.ids import kind_of
 from core.model.instants import Instant, format_instant
@@ -69,8 +70,6 @@ class Misses:
 
     def add(self, space_id: str, stamp: Stamp, key: str, now: Instant) -> bool:
         """Keep a miss of a search of the state `stamp` names; False if there is no room, or a newer state is known."""
-        if len(key) > MAX_CHARS:
-            return False
         with self._lock:
             before, kept = self._spaces.get(space_id, (stamp, {}))
             if before != stamp:
@@ -113,20 +112,21 @@ class Probes:
             NoemaError: `InvalidInput`, `PayloadTooLarge`, `NotFoundOrNotVisible`, `ServiceUnavailable`.
         """
         query, now = check_query(body.query), self._clock.now()
-        principal = None if caller is None else self._principal_of(caller)
-        open_to_all = principal is None or not (principal.hidden or principal.projected)
+        asking = ("" if caller is None else caller.subject) + "\x1f"
         head = self._spaces.head(space_id)
         key = fold_query(query)
-        if open_to_all and head.state == "active" and self._misses.has(space_id, _stamp(head), key, now):
+        if head.state == "active" and self._misses.has(space_id, _stamp(head), asking + key, now):
             self._count(space_id, head, caller, "cached")
             return wire.ProbeOutput(found=False, negative_cached=True, search_exhaustive=True)
         with reading():
             head, state = self._spaces.read_current(space_id)
-        view: View = state if principal is None else seen_by(state, principal)
+        view: View = state
+        if caller is not None:
+            view = seen_by(state, admit(self._principal_of(caller), state.meta, state, now))
         mine = frozenset({state.meta.self_identity} if state.meta.self_identity else ())
         output = _search(view, query, max(1, min(MAX_PROBE, body.limit)), mine)
-        if not output.found and open_to_all:
-            self._misses.add(space_id, _stamp(head), key, now)
+        if not output.found and len(key) <= MAX_CHARS:
+            self._misses.add(space_id, _stamp(head), asking + key, now)
         self._count(space_id, head, caller, "hits" if output.found else "misses")
         return output
 

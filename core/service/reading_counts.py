@@ -1,4 +1,4 @@
-"""What is counted of reading: recalls, probes and the tokens they took, in one row beside the log.
+"""What is counted of reading, recalls and probes, in one row beside the log. Tokens are the ledger's.
 
 What lives here: adding to the row, and reading it. What must never live here: anything about what was read. The counts
 are observations: at worst a few are lost, and none can change a memory. The row's key names the life of the space, so
@@ -12,7 +12,6 @@ from collections.abc import Mapping
 import msgspec
 
 from core.ports import StoreFault, Table, Update
-from core.protocol import http_types as wire
 from core.service.faults import reading
 from core.storage.layout import reading_sk, space_pk
 
@@ -34,26 +33,12 @@ class ReadingCounts(msgspec.Struct, frozen=True):
     hits: int = 0
     misses: int = 0
     cached: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cached_tokens: int = 0
-    requests: int = 0
     updated: int = 0
 
     @property
     def uncertainty(self) -> float:
         """The sum of all uncertainties reported."""
         return self.unsure / _MILLIONTHS
-
-    @property
-    def usage(self) -> wire.Usage:
-        """The tokens of all recalls."""
-        return wire.Usage(
-            input_tokens=self.input_tokens,
-            output_tokens=self.output_tokens,
-            cached_tokens=self.cached_tokens,
-            requests=self.requests,
-        )
 
 
 def millionths(uncertainty: float) -> int:

@@ -10,16 +10,17 @@ its words, so it is withheld, and its record too, in the same transaction that w
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
 import msgspec
 
 from core.agents.dialogue import Question, read_question
 from core.agents.offline.lines import Line
+from core.errors import NoemaError
+from core.governance import admit
 from core.model.elements import Json
 from core.model.instants import Instant, format_instant
-from core.models.chat import Models
+from core.models.chat import ChatModel, Models
 from core.models.tokens import Tokenizer
 from core.ports import Check, Clock, Row, When, Write
 from core.protocol import http_types as wire
@@ -27,25 +28,30 @@ from core.protocol.canonical import digest_of
 from core.service.conversations import CITES, Conversations
 from core.service.faults import reading
 from core.service.kip import Kip
+from core.service.ledger import Ledger
 from core.service.memory_policy import policy_of
 from core.service.probes import Probes
 from core.service.readers import PrincipalOf, reader_of
 from core.service.reading_counts import count, millionths
 from core.service.recall_packets import Delivered, Packing, effective
-from core.service.recall_run import Ask, Recalled, Thinking
+from core.service.recall_run import Ask, Funded, Nearest, Recalled, Thinking
 from core.service.spaces import Spaces
-from core.service.thinking import Allowance, Unlimited
 from core.service.values import Caller
+from core.service.vectors import Vectors
+from core.state.space import SpaceState
 from core.storage.head import Head
 from core.storage.layout import HEAD, space_pk
 
 DEADLINE_MS: Final = 25_000  # below the 29 s of API Gateway
+EMBEDDING_MS: Final = 2_000  # for embedding a question; after that words alone rank, and the answer says so
 RESERVE_MS: Final = 1_500  # of it, to cite and to keep the record in
 ERASED: Final = "something was erased while this was answered; ask again"
 _KEPT_QUERY: Final = (
     4000  # characters of a question on record, so that the record is one row and expires whole
 )
 _KEPT_ANSWER: Final = 100_000
+_PAGE_BYTES: Final = 6_000  # of an answer over MCP: below, it is one page
+_KEPT_BYTES: Final = 120_000
 _LOOKED_BACK: Final = 5  # newest recalls among which the one before is looked for
 _CARRIED_MS: Final = 3600 * 1000  # how long an exchange is carried on
 
@@ -129,7 +135,7 @@ class Ended(msgspec.Struct, frozen=True):
         )
         if recalled.uncertainty is not None and recalled.failed is None:
             told |= {"reports": 1, "unsure": millionths(recalled.uncertainty)}
-        return told | msgspec.structs.asdict(recalled.usage)
+        return told
 
     def withheld(self) -> Ended:
         """What is answered where something was erased meanwhile."""
@@ -146,9 +152,10 @@ class Recall:
         clock: the time.
         spaces: reads.
         conversations: where the record is kept.
+        vectors: ranks by meaning too; without it, words alone do.
         kip: runs a model's reading commands; without it, a model has the searches alone.
         models: who answers for a space; without any, the offline provider does.
-        allowance_of: what a space may spend.
+        ledger: what a space may spend; without it, nothing is counted or bounded.
         tokenizer: counts what a budget bounds; without it, a budget is refused.
         principal_of: who a caller is to the engine.
     """
@@ -158,18 +165,20 @@ class Recall:
         clock: Clock,
         spaces: Spaces,
         conversations: Conversations,
+        vectors: Vectors | None = None,
         *,
         kip: Kip | None = None,
         models: Models | None = None,
-        allowance_of: Callable[[str], Allowance] | None = None,
+        ledger: Ledger | None = None,
         tokenizer: Tokenizer | None = None,
         principal_of: PrincipalOf = reader_of,
     ) -> None:
         self._clock = clock
         self._spaces = spaces
         self._conversations = conversations
+        self._vectors = vectors
         self._models: Models = NoModels() if models is None else models
-        self._allowance_of = allowance_of or (lambda _: Unlimited())
+        self._ledger = ledger
         self._principal_of = principal_of
         self._thinking = Thinking(clock, spaces, kip)
         self._packing = Packing(clock, tokenizer)
@@ -230,24 +239,43 @@ class Recall:
         budget = effective(asked.budget, policy.recall_budget)
         model = self._models.of(space_id, "recall")
         epoch = Epoch(head.instance, head.pgen)
+        now = self._clock.now()
         ask = Ask(
             space_id,
             asked.question,
-            self._principal_of(caller),
+            admit(self._principal_of(caller), state.meta, state, now),
             head,
             state,
-            self._clock.now(),
+            now,
             until,
             rounds=policy.recall_max_rounds,
+            nearest=self._nearest(state, now),
         )
         if budget is not None:
-            packet = self._packing.deliver(ask, budget, model, self._allowance_of(space_id))
+            packet = self._packing.deliver(
+                ask, budget, None if model is None else self._funded(space_id, model)
+            )
             return Ended(packet.recalled, epoch, packet)
         if model is None:
             return Ended(self._thinking.extract(ask), epoch)
         earlier = self._earlier(caller, space_id, asked.question, epoch)
         ask = msgspec.structs.replace(ask, earlier=earlier)
-        return Ended(self._thinking.think(ask, model, self._allowance_of(space_id)), epoch)
+        return Ended(self._thinking.think(ask, self._funded(space_id, model)), epoch)
+
+    def _funded(self, space_id: str, model: ChatModel) -> Funded:
+        if self._ledger is None:
+            return Funded(model)
+        return Funded(
+            model,
+            self._ledger.allowance(space_id, "recall", model),
+            self._ledger.run_limits(space_id, model),
+        )
+
+    def _nearest(self, state: SpaceState, now: Instant) -> Nearest | None:
+        vectors = self._vectors
+        if vectors is None or vectors.model is None:
+            return None
+        return lambda text: vectors.nearest(state, text, deadline=now + EMBEDDING_MS)
 
     def _earlier(
         self, caller: Caller, space_id: str, question: Question, epoch: Epoch
@@ -267,6 +295,26 @@ class Recall:
         return None
 
     # --- the record
+
+    def kept(self, caller: Caller, space_id: str, number: int) -> wire.RecallOutput | None:
+        """An answer as it was given to this caller, if its record has it whole.
+
+        Raises:
+            NoemaError: `ServiceUnavailable`, or `NotFoundOrNotVisible` if the space is gone.
+        """
+        self._spaces.head(space_id)
+        try:
+            record = self._conversations.record(space_id, "recall", number)
+        except NoemaError as error:
+            if error.code != "NotFoundOrNotVisible":
+                raise
+            return None
+        told = record.text("result")
+        mine = record.text("user") == caller.subject
+        if told is None or not mine:
+            return None
+        output = msgspec.json.decode(told, type=wire.RecallOutput)
+        return msgspec.structs.replace(output, conversation=number)
 
     def guard(self, space_id: str, epoch: Epoch) -> Write:
         """What a transaction needs beside an answer: that nothing was erased since it was begun.
@@ -305,8 +353,16 @@ class Recall:
         self, caller: Caller, space_id: str, asked: Asked, ended: Ended, *, guarded: bool
     ) -> int | None:
         row: Row = {**ended.row(), "thread": asked.question.context.source}
+        if caller.channel == "mcp":
+            row["result"] = _paged(ended, space_id)
         also = (lambda _: [self.guard(space_id, ended.epoch)]) if guarded else None
         return self._conversations.note(caller, space_id, "recall", asked.record(), row, also=also)
+
+
+def _paged(ended: Ended, space_id: str) -> str | None:
+    """An answer that is too long to be given at once, as its record keeps it for the pages that follow."""
+    told = msgspec.json.encode(structured_of(ended, None, space_id)).decode()
+    return told if _PAGE_BYTES < len(told) <= _KEPT_BYTES else None
 
 
 def output_of(ended: Ended, number: int | None) -> wire.AgentOutput:
@@ -318,6 +374,7 @@ def output_of(ended: Ended, number: int | None) -> wire.AgentOutput:
         model=recalled.model,
         usage=recalled.usage,
         failed_reason=recalled.failed,
+        warnings=() if recalled.degraded is None else (f"dense: {recalled.degraded}",),
     )
 
 
@@ -337,6 +394,7 @@ def structured_of(ended: Ended, number: int | None, space_id: str) -> wire.Recal
         usage=recalled.usage,
         model=recalled.model,
         failed_reason=recalled.failed,
+        degraded=recalled.degraded,
         memory_budget=None if packet is None else packet.budget,
         recall_receipt=handle,
     )

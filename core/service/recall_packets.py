@@ -24,16 +24,15 @@ from core.agents.recall.records import record_of
 from core.errors import NoemaError
 from core.model.elements import Evidence, Json
 from core.model.instants import Instant
-from core.models.budget import Limits, Meter
 from core.models.chat import Capabilities, ChatModel, ChatReply, ChatRequest, ModelFault, Usage
 from core.models.run import Finished, converse
 from core.models.tokens import O200K, SPELLINGS, Tokenizer
 from core.ports import Clock
 from core.protocol import http_types as wire
 from core.protocol.canonical import digest_of
-from core.service.recall_run import Ask, Recalled
+from core.service.recall_run import Ask, Funded, Recalled
 from core.service.recall_tools import RecallTools
-from core.service.thinking import Allowance, Terms, drive
+from core.service.thinking import Terms, drive
 from core.state.view import View
 
 CANDIDATES: Final = 64  # that the host finds itself
@@ -84,10 +83,8 @@ class Packing:
         self._clock = clock
         self._tokenizer = tokenizer
 
-    def deliver(
-        self, ask: Ask, budget: wire.RecallBudget, model: ChatModel | None, allowance: Allowance
-    ) -> Delivered:
-        """The packet that answers a question.
+    def deliver(self, ask: Ask, budget: wire.RecallBudget, funded: Funded | None) -> Delivered:
+        """The packet that answers a question; in the host's own order without a model.
 
         Raises:
             NoemaError: NotImplementedYet where tokens cannot be counted exactly.
@@ -106,8 +103,9 @@ class Packing:
             line for line in look(view, ask.question, ask.now, CANDIDATES) if line.entity not in taken
         )
         plan = _Plan(found)
-        if model is not None and found:
-            plan = self._plan(ask, found, Counted(model, count, budget.context_tokens), allowance)
+        if funded is not None and found:
+            counted = Counted(funded.model, count, budget.context_tokens)
+            plan = self._plan(ask, found, counted, funded)
         optional = _items(view, plan.lines, taken)
         codes = plan.codes + ((packet.REQUIRED_INCOMPLETE,) if missing else ())
         contents = Contents(
@@ -121,16 +119,18 @@ class Packing:
         packed = pack(contents, budget.max_tokens, count)
         return self._delivered(ask, budget, packed, plan)
 
-    def _plan(self, ask: Ask, found: tuple[Line, ...], model: Counted, allowance: Allowance) -> _Plan:
+    def _plan(self, ask: Ask, found: tuple[Line, ...], model: Counted, funded: Funded) -> _Plan:
         """The candidates in the order a model gives them; in the host's own where it does not come to an end."""
         shown = fitting(found)
         tools = RecallTools(ask.view, ask.space_id, ask.question, ask.now, None)
         tools.found.update((line.entity, line) for line in found)
         rounds = max(1, min(PLANNER_ROUNDS, ask.rounds))
         setting = Setting(ask.question, ask.now, rounds, look=shown)
-        meter = Meter(Limits(turns=rounds), model.capabilities)
+        meter = funded.meter(rounds)
         script = planning(setting, model.capabilities.context_tokens)
-        finished = drive(converse(script, meter), Terms(model, tools.use, self._clock, ask.until, allowance))
+        finished = drive(
+            converse(script, meter), Terms(model, tools.use, self._clock, ask.until, funded.allowance)
+        )
         usage = wire.Usage(**msgspec.structs.asdict(meter.usage))
         said = _Plan(tuple(tools.found.values()), usage=usage, model=finished.model or model.name)
         if tools.selected is not None:

@@ -6,7 +6,7 @@ record, the epoch, the wire), and any write: reading never strengthens, weakens 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -19,7 +19,7 @@ from core.agents.offline.people import find_named
 from core.agents.recall.answers import conclude
 from core.agents.recall.asking import LAST_ROUND, Setting, answering, fitting
 from core.agents.recall.looking import look
-from core.agents.recall.records import record_of
+from core.agents.recall.records import receipted, record_of
 from core.agents.recall.sight import seen_by
 from core.agents.recall.trace import ids_seen, mentioned, numbered
 from core.agents.vocabulary import PERSON
@@ -30,11 +30,12 @@ from core.models.chat import ChatModel
 from core.models.run import Finished, Script, converse, goes_on
 from core.ports import Clock
 from core.protocol import http_types as wire
+from core.search.dense import Dense
 from core.service.kip import Kip
 from core.service.primers import Primers
 from core.service.recall_tools import RecallTools, toolbox
 from core.service.spaces import Spaces
-from core.service.thinking import Allowance, Terms, drive
+from core.service.thinking import Allowance, Terms, Unlimited, drive
 from core.state.indexes import concept_key
 from core.state.space import SpaceState
 from core.state.view import View
@@ -45,11 +46,15 @@ MAX_CITED: Final = 20
 LOOKED: Final = 16  # rows of the first look
 
 
+Nearest = Callable[[str], Dense]
+
+
 class Ask(msgspec.Struct, frozen=True):
     """What is asked, by whom, of which state.
 
-    earlier: the exchange before this one. rounds: how many requests a model may be sent. until: when the answer must
-    be there (ms).
+    principal: as admitted to this state. earlier: the exchange before this one. rounds: how many requests a model may
+    be sent. until: when the answer must be there (ms). nearest: finds what is near in meaning, where there is an
+    embedder.
     """
 
     space_id: str
@@ -61,6 +66,7 @@ class Ask(msgspec.Struct, frozen=True):
     until: Instant
     rounds: int = 7
     earlier: tuple[str, str] | None = None
+    nearest: Nearest | None = None
 
     @property
     def view(self) -> View:
@@ -68,8 +74,24 @@ class Ask(msgspec.Struct, frozen=True):
         return seen_by(self.state, self.principal)
 
 
+class Funded(msgspec.Struct, frozen=True):
+    """A model, what its space may still spend today, and what one run may spend."""
+
+    model: ChatModel
+    allowance: Allowance = Unlimited()
+    limits: Limits = Limits()
+
+    def meter(self, turns: int) -> Meter:
+        """The meter of a run of at most so many requests."""
+        bounded = msgspec.structs.replace(self.limits, turns=min(turns, self.limits.turns))
+        return Meter(bounded, self.model.capabilities)
+
+
 class Recalled(msgspec.Struct, frozen=True):
-    """An answer. cited: its receipts. touched: every element that it may hold words of. failed: why it is not whole."""
+    """An answer. cited: its receipts. touched: every element that it may hold words of. failed: why it is not whole.
+
+    degraded: why nearness in meaning did not rank, or not everything.
+    """
 
     text: str
     found: bool
@@ -79,6 +101,7 @@ class Recalled(msgspec.Struct, frozen=True):
     touched: frozenset[str] = frozenset()
     usage: wire.Usage = wire.Usage()
     failed: str | None = None
+    degraded: str | None = None
 
 
 class Thinking:
@@ -92,9 +115,14 @@ class Thinking:
 
     def extract(self, ask: Ask) -> Recalled:
         """The answer of the offline provider: quotations and claims, no word of its own."""
-        return _extracted(answer(ask.view, ask.question, ask.now))
+        return _extracted(self._quoted(ask))
 
-    def think(self, ask: Ask, model: ChatModel, allowance: Allowance) -> Recalled:
+    def _quoted(self, ask: Ask) -> Answer:
+        view = ask.view
+        found = answer(view, ask.question, ask.now, ask.nearest)
+        return msgspec.structs.replace(found, cited=tuple(receipted(view, line) for line in found.cited))
+
+    def think(self, ask: Ask, funded: Funded) -> Recalled:
         """The answer of a model that has read the memory.
 
         Faults of the model are told in `failed`, and the extractive answer stands in where the model said nothing.
@@ -102,8 +130,8 @@ class Thinking:
         Raises:
             NoemaError: the space cannot be read.
         """
-        view = ask.view
-        fallback = answer(view, ask.question, ask.now)
+        view, model = ask.view, funded.model
+        fallback = self._quoted(ask)
         first = fitting(_first_look(view, ask, fallback))
         primer = None if self._primers is None else self._primers.primer(ask.head, ask.state, ask.principal)
         asker = find_person(view, ask.question.context.counterparty)
@@ -118,8 +146,8 @@ class Thinking:
         )
         kip = toolbox(self._kip, ask.space_id, ask.principal, self._clock, ask.until)
         tools = RecallTools(view, ask.space_id, ask.question, ask.now, kip)
-        meter = Meter(Limits(turns=max(1, ask.rounds - 1)), model.capabilities)
-        terms = Terms(model, tools.use, self._clock, ask.until, allowance)
+        meter = funded.meter(max(1, ask.rounds - 1))
+        terms = Terms(model, tools.use, self._clock, ask.until, funded.allowance)
         script = answering(setting, model.capabilities.context_tokens, MAX_TOKENS)
         finished = _finish(script, meter, terms, ask.rounds)
         shown = tuple(dict.fromkeys((*(line.entity for line in first), *ids_seen(finished.trace))))
@@ -148,6 +176,7 @@ class Thinking:
             cited=cited,
             touched=touched,
             failed=said.reason,
+            degraded=fallback.degraded,
         )
 
     def _cited(self, ask: Ask, order: Iterable[str]) -> tuple[Line, ...]:
@@ -186,7 +215,9 @@ def _first_look(view: View, ask: Ask, fallback: Answer) -> list[Line]:
 
 def _extracted(found: Answer) -> Recalled:
     touched = frozenset(name for line in found.cited for name in (line.entity, line.source) if name)
-    return Recalled(found.text, found.found, MODEL, found.uncertainty, found.cited, touched)
+    return Recalled(
+        found.text, found.found, MODEL, found.uncertainty, found.cited, touched, degraded=found.degraded
+    )
 
 
 def find_person(view: View, known_as: str | None) -> str | None:

@@ -103,7 +103,11 @@ class RecallTools:
 
     def _read(self, call: ToolCall) -> Json:
         found = (self._view.get(each) for each in read_arguments(call, ReadCall).ids)
-        return {"elements": [to_wire(each, self._space_id) for each in found if each is not None]}
+
+        def seen(element: str) -> bool:
+            return self._view.get(element) is not None
+
+        return {"elements": [to_wire(each, self._space_id, seen=seen) for each in found if each is not None]}
 
     def _select(self, call: ToolCall) -> Json:
         wanted = tuple(dict.fromkeys(read_arguments(call, SelectCall).ids))

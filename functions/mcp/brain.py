@@ -105,7 +105,7 @@ def _maintain(turn: Turn, arguments: dict[str, Any]) -> Answer:
 def _recall(turn: Turn, arguments: dict[str, Any]) -> Answer:
     start = read_cursor("recall_memory", arguments)
     body = _arguments(arguments, wire.RecallInput)
-    found = turn.services.recall.recall_structured(turn.caller, turn.space, body)
+    found = _recalled(turn, body, start)
     items = [found.answer, *(_cited(n, memory) for n, memory in enumerate(found.memories, 1))]
 
     def cost(item: int, text: str) -> int:  # a memory stands in the text and, with its members, in the object
@@ -124,15 +124,23 @@ def _recall(turn: Turn, arguments: dict[str, Any]) -> Answer:
         "memories": memories,
         "conversation": found.conversation,
         "model": found.model,
+        "usage": msgspec.to_builtins(found.usage),
+        "memory_budget": msgspec.to_builtins(found.memory_budget),
+        "recall_receipt": msgspec.to_builtins(found.recall_receipt),
         "failed_reason": found.failed_reason,
     }
-    rest = None if page.rest is None else write_cursor("recall_memory", arguments, page.rest)
+    rest = None
+    if page.rest is not None:
+        place = msgspec.structs.replace(page.rest, run=found.conversation or 0)
+        rest = write_cursor("recall_memory", arguments, place)
     told["next_cursor"] = rest
     note(turn.services, turn.space, found.answer, found.memories)
     shown = turn.fence("\n".join(quote(p.text) for p in page.pieces), "conversations")
     head = "Recalled:" if found.found else "Nothing was found on that; do not guess."
     if found.uncertainty is not None:
         head += f" (uncertainty {found.uncertainty:.2f}, from 0 sure to 1 guessing)"
+    if found.failed_reason is not None:
+        head += f"\nThe answer may not be whole: {found.failed_reason}."
     return Answer(
         text=f"{head}\n{shown}",
         structured={name: value for name, value in told.items() if value is not None},
@@ -140,6 +148,15 @@ def _recall(turn: Turn, arguments: dict[str, Any]) -> Answer:
         rest=rest,
         failed=found.failed_reason is not None,
     )
+
+
+def _recalled(turn: Turn, body: wire.RecallInput, start: Place) -> wire.RecallOutput:
+    """The answer; a later page of one is read from its record, so that it is the same answer and paid for once."""
+    recall = turn.services.recall
+    kept = recall.kept(turn.caller, turn.space, start.run) if start.run else None
+    if kept is not None:
+        return kept
+    return recall.recall_structured(turn.caller, turn.space, body, deadline=turn.deadline)
 
 
 def _cited(number: int, memory: wire.Memory) -> str:

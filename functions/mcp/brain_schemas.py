@@ -122,7 +122,7 @@ DEFINITIONS: Final = (
                         "max_tokens": s.whole("The most that the answer may take."),
                         "context_tokens": s.whole("The most that may be read for it."),
                     },
-                    description="Bounds of the answer; refused by name where the deployment cannot keep them.",
+                    description="Bounds in exact tokens; the answer is then a packet of items as JSON.",
                 ),
                 "cursor": s.CURSOR,
             },
@@ -138,6 +138,27 @@ DEFINITIONS: Final = (
                 "uncertainty": s.number("From 0, sure, to 1, guessing."),
                 "conversation": s.whole("The number of this recall's record."),
                 "model": s.text("What answered."),
+                "usage": _USAGE,
+                "failed_reason": s.text("Why the answer may not be whole."),
+                "memory_budget": s.record(
+                    {
+                        "tokenizer": s.text("What counted."),
+                        "token_limit": s.whole("The most it might take."),
+                        "tokens": s.whole("What it took."),
+                        "context_token_limit": s.whole("The most that might be read for it."),
+                    },
+                    description="What a budgeted answer was held to; the answer is then a packet of JSON.",
+                ),
+                "recall_receipt": s.record(
+                    {
+                        "id": s.text("The receipt."),
+                        "digest": s.text("Its digest."),
+                        "scope": s.record(
+                            {"space_id": s.text("The space."), "space_instance": s.text("Which life of it.")}
+                        ),
+                    },
+                    description="Under which it is on record what was delivered.",
+                ),
                 "next_cursor": _NEXT,
             },
         ),

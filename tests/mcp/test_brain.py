@@ -397,10 +397,19 @@ def test_a_store_that_does_not_answer_is_an_internal_error(mcp: Mcp) -> None:
 def test_a_budget_that_cannot_be_kept_is_refused_by_name(mcp: Mcp) -> None:
     """Never ignored."""
     with pytest.raises(Told) as told:
-        mcp.call("anda_brain_recall_memory", query="x", budget={"max_tokens": 10})
+        mcp.call("anda_brain_recall_memory", query="x", budget={"tokenizer": "cl100k_base"})
 
     assert told.value.number == -32602  # the caller can leave it out
-    assert told.value.data["code"] == "NotImplementedYet"
+    assert told.value.data["code"] == "InvalidInput"
+
+
+def test_a_budget_is_answered_with_a_packet(mcp: Mcp) -> None:
+    """The text is a packet, and what it took and where its receipt is stand beside it."""
+    told = mcp.call("anda_brain_recall_memory", query="x", budget={"max_tokens": 300})["structuredContent"]
+
+    assert told["content"].startswith('{"packet":')
+    assert told["memory_budget"]["tokens"] <= told["memory_budget"]["token_limit"] == 300
+    assert told["recall_receipt"]["id"] == f"recall-{told['conversation']}"
 
 
 def test_the_absent_tools_are_those_without_a_service() -> None:

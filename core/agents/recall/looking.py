@@ -14,7 +14,7 @@ from core.agents.offline.lines import Line, hidden_ids
 from core.agents.offline.pending import recall_commitments
 from core.agents.offline.questions import read_asked
 from core.agents.offline.quotation import recall_turns
-from core.agents.recall.records import record_of
+from core.agents.recall.records import receipted, record_of
 from core.agents.vocabulary import COMMITMENT
 from core.model.elements import Concept
 from core.model.instants import Instant
@@ -44,7 +44,7 @@ def look(view: View, question: Question, now: Instant, limit: int) -> list[Line]
     said = [line for turn in turns if (line := record_of(view, turn.id)) is not None]
     noted = [line for element in _noted(view, asked.terms, hidden) if (line := record_of(view, element))]
     unique = {line.entity: line for line in (*found, *said[: limit // 2], *noted, *said[limit // 2 :])}
-    return list(unique.values())[:limit]
+    return [receipted(view, line) for line in list(unique.values())[:limit]]
 
 
 def _noted(view: View, terms: tuple[str, ...], hidden: frozenset[str]) -> list[str]:

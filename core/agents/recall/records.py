@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+
 from core.agents.dialogue import text_of
 from core.agents.offline.lines import Line, name_of
 from core.agents.vocabulary import local_name
@@ -50,7 +52,7 @@ def _claimed(view: View, element: Assertion, most: int) -> Line:
     text, kind = _plain(view, about) if isinstance(about, Proposition) else ("", "assertion")
     if element.stance != "support":
         text = f"{element.stance}: {text}"
-    return Line(
+    line = Line(
         text=_cut(text, most),
         entity=element.id,
         kind=kind,
@@ -60,6 +62,7 @@ def _claimed(view: View, element: Assertion, most: int) -> Line:
         confidence=element.confidence,
         current=element.status == "active",
     )
+    return receipted(view, line)
 
 
 def _plain(view: View, element: AnyElement) -> tuple[str, str]:
@@ -83,6 +86,12 @@ def _object(view: View, term: Term) -> str:
 
 def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
+
+
+def receipted(view: View, line: Line) -> Line:
+    """A line that names no Evidence which the view does not show."""
+    hidden = line.source is not None and view.get(line.source) is None
+    return msgspec.structs.replace(line, source=None) if hidden else line
 
 
 def row_of(line: Line, most: int = MAX_TEXT) -> dict[str, Json]:

@@ -1,22 +1,35 @@
 """`Sight`: a state as one caller may see it, so that nothing hidden enters a ranking, a prompt or an answer.
 
-What lives here: a View that leaves out what the caller may not see. What must never live here: who may see what
-(`core.authority`). A caller without restrictions gets the state itself, and pays nothing.
+What lives here: a View that leaves out what the caller may not see, and an element of which it may not read all that
+it says: a prompt has no half elements. What must never live here: who may see what (`core.authority`,
+`core.governance`). A caller without restrictions gets the state itself, and pays nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from core.authority import Principal, visible
 from core.model.elements import AnyElement
 from core.model.ids import Kind
 from core.state.view import Counts, TextStats, View
 
+_FRAME: Final = frozenset({"_system", "governance", "retention"})
+"""Fields that say nothing of what an element holds, and which recall does not tell."""
+
+
+def is_limited(principal: Principal) -> bool:
+    """Whether anything may be withheld from a caller, as `core.governance.admit` has it."""
+    access = principal.access
+    if access is None:
+        return bool(principal.hidden or principal.projected)
+    return not (access.searches_all and access.unmasked)
+
 
 def seen_by(view: View, principal: Principal) -> View:
-    """A state as a caller sees it."""
-    return Sight(view, principal) if principal.hidden or principal.projected else view
+    """A state as an admitted caller sees it."""
+    return Sight(view, principal) if is_limited(principal) else view
 
 
 class Sight:
@@ -39,7 +52,15 @@ class Sight:
     def get(self, element_id: str) -> AnyElement | None:
         """The element, if it is visible."""
         found = self._view.get(element_id)
-        return found if found is not None and visible(self._principal, found) else None
+        return found if found is not None and self._shows(found) else None
+
+    def _shows(self, element: AnyElement) -> bool:
+        access = self._principal.access
+        if access is None:
+            return visible(self._principal, element)
+        return access.finds(element) and all(
+            path.partition(".")[0] in _FRAME for path in access.hidden(element)
+        )
 
     def _sees(self, element_id: str) -> bool:
         return self.get(element_id) is not None

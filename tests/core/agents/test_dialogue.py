@@ -186,14 +186,6 @@ def test_a_question_is_bounded_and_not_blank() -> None:
             check_query(bad)
 
 
-def test_a_budget_is_refused_not_ignored() -> None:
-    """What is not kept is not accepted."""
-    with pytest.raises(NoemaError) as caught:
-        read_question(wire.RecallInput(query="who?", budget=wire.RecallBudget()))
-
-    assert caught.value.code == "NotImplementedYet"
-
-
 def test_equal_input_has_one_digest_and_any_difference_another() -> None:
     """The identity of Evidence covers messages, context and time."""
     digests = {
