@@ -224,6 +224,10 @@ def _content(content: Content, ref: str | None, block: Block) -> None:
         fields = {member.name for member in facet.values.members}
         if named is not None and (named != FACET or not fields <= FACET_FIELDS):
             raise refuse('of the facets only "MnemonicState" {salience, memory_strength} is yours to set')
+    if content.attributes is not None and ref == PERSON:
+        raise refuse(
+            "what is said of somebody is no attribute: ASSERT it, so that it has a speaker and a source"
+        )
     if content.attributes is not None and ref == f"{PROFILE}/Skill":
         status = text_of(content.attributes.get("status"))
         if status not in (None, "candidate"):
