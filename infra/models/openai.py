@@ -320,9 +320,9 @@ class _Assembly:
                 pieces.append(piece)
                 if name == "content":
                     self._spoken.say(piece)
-        for place, part in enumerate(delta.get("tool_calls") or ()):
+        for part in delta.get("tool_calls") or ():
             index = part.get("index")
-            index = index if isinstance(index, int) else len(self._made) + place
+            index = index if isinstance(index, int) else max(self._made, default=-1) + 1
             made = self._made.setdefault(index, {"id": "", "function": {"name": "", "arguments": ""}})
             made["id"] = part.get("id") or made["id"]
             made |= {name: part[name] for name in _REPLAYED_CALL if part.get(name)}
