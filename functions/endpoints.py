@@ -51,6 +51,7 @@ class Endpoint(msgspec.Struct, frozen=True):
 _V1: Final = "/v1/{space}"
 _MANAGE: Final = f"{_V1}/management"
 _FACTS: Final = f"{_V1}/facts"
+_CAPSULES: Final = "/host/v1/{space}/capsules"
 _GRAY: Final = f"{_V1}/graymatter"
 
 ENDPOINTS: Final[dict[str, Endpoint]] = {
@@ -89,6 +90,11 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "delete_space": Endpoint("POST", "/admin/{space}/delete_space", "management"),
     "space_upkeep": Endpoint("GET", "/admin/{space}/upkeep", "management"),
     "trim_history": Endpoint("POST", "/admin/{space}/trim_history", "management"),
+    "export_capsule": Endpoint("POST", f"{_CAPSULES}/export", "management"),
+    "verify_capsule": Endpoint("POST", f"{_CAPSULES}/verify", "management"),
+    "preview_capsule": Endpoint("POST", f"{_CAPSULES}/preview", "management"),
+    "import_capsule": Endpoint("POST", f"{_CAPSULES}/import", "management"),
+    "restore_capsule": Endpoint("POST", f"{_CAPSULES}/restore", "management"),
     "mcp": Endpoint("POST", "/mcp/{space}", "mcp"),
     "facts_recall": Endpoint("POST", f"{_FACTS}/recall", "reads"),
     "facts_recall_batch": Endpoint("POST", f"{_FACTS}/recall_batch", "reads"),

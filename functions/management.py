@@ -22,7 +22,7 @@ from core.protocol.http_types import (
 )
 from core.service.chain import CheckpointInput
 from core.service.erasure import ErasureReceipt
-from functions import facts, operators
+from functions import capsules, facts, operators
 from functions.bootstrap import Services, services
 from functions.routing import Call, Route, Routes, respond
 
@@ -40,6 +40,7 @@ def _delete_space(found: Services, call: Call) -> ErasureReceipt:
 
 ROUTES: Final[Routes] = {
     **facts.MANAGES,
+    **capsules.MANAGES,
     **operators.ROUTES,
     "create_space": Route(
         admit="admin",

@@ -77,6 +77,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """How to export: the options of `EXPORT CAPSULE ... WITH` and of the host's route.
 
     without: classifications whose elements are withheld as redacted. max_records: beyond it the export is refused.
+    whole: a backup, in which a statement about what is not in it has no place, for it could not be restored.
     """
 
     closure: str = "selective"
@@ -85,6 +86,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     include_blobs: bool = True
     without: frozenset[str] = frozenset()
     max_records: int = 5_000
+    whole: bool = False
 
 
 def closure_of(wish: Wish) -> Closure:
@@ -158,6 +160,8 @@ class Exporter:
         found = trail[element_id]
         if found == "include" and "hidden" in trail.values():
             found = "hidden"
+        elif found == "include" and self.wish.whole and len(set(trail.values())) > 1:
+            found = "redacted"
         self._verdicts[element_id] = found
         return found
 

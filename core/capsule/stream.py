@@ -33,7 +33,7 @@ from core.capsule.format import (
     Payload,
     Records,
 )
-from core.capsule.read import MAX_DEPTH, check_content, check_object, pointers, read_shape
+from core.capsule.read import MAX_DEPTH, check_blob, check_content, check_object, pointers, read_shape
 from core.errors import NoemaError
 from core.model.ids import Kind
 from core.protocol.canonical import PROFILE, canonical_json
@@ -41,7 +41,7 @@ from core.protocol.request import decode_json
 from core.state.view import View
 
 TRANSPORT: Final = "noema-capsule-lines-1"
-MAX_LINE: Final = 4 * 1024 * 1024
+MAX_LINE: Final = 8 * 1024 * 1024
 LETTERS: Final[dict[Kind, str]] = {
     "activity": "v",
     "assertion": "a",
@@ -137,6 +137,18 @@ def _line(value: Any) -> bytes:  # a JSON value
     return canonical_json(value) + b"\n"
 
 
+def lines_of(artifact: Mapping[str, Any]) -> Iterator[bytes]:
+    """The lines of a Capsule that is one JSON value."""
+    payload = dict(artifact["payload"])
+    records = payload.pop("records", {})
+    told = {name: value for name, value in artifact.items() if name not in {"payload", "integrity"}}
+    yield _line({**told, "transport": TRANSPORT, "payload": payload})
+    for plural in PLURAL.values():
+        for record in records.get(plural, ()):
+            yield _line({plural: record})
+    yield _line({"integrity": artifact["integrity"]})
+
+
 # --- reading
 
 
@@ -156,10 +168,11 @@ class Lines:
         whole = {name: first.get(name) for name in ("format", "version", "payload")}
         self.artifact: Artifact = read_shape({**whole, "integrity": stand_in})
         self.header: dict[str, Any] = first["payload"]
-        if self.payload.records != Records() or self.payload.changes or self.payload.blobs:
-            raise NoemaError(
-                "ArtifactParseError", "the header of a Capsule in lines has no records and no blobs"
-            )
+        if self.payload.records != Records() or self.payload.changes:
+            raise NoemaError("ArtifactParseError", "the header of a Capsule in lines has no records")
+        self.blobs = {blob.blob_ref: blob for blob in self.payload.blobs}
+        for blob in self.payload.blobs:
+            check_blob(blob)
         for number, external in enumerate(self.payload.external_refs, start=1):
             if external.external_ref != f"x:{number}":
                 raise NoemaError("CapsuleValidationFailed", "the ExternalRefs are not in order")
@@ -214,7 +227,7 @@ class Lines:
             raise NoemaError(
                 "CapsuleValidationFailed", f"the refs of {PLURAL[kind]} are not in order at {number}"
             )
-        check_content(record, kind, {}, delta=False)
+        check_content(record, kind, self.blobs, delta=False)
         for name, pointer, kinds in pointers(record):
             self._check_pointer(f"{record.ref}.{name}", pointer.ref, pointer.external, kinds)
         return record

@@ -121,7 +121,12 @@ def root_trust(session: Session, assertion: Assertion, root: Root) -> TrustClass
         return trust.default
     own = trust.said(root.trust, assertion.mode) or trust.default
     passed = trust.said(root.via, assertion.mode)
-    return own if passed is None else worse(own, passed)
+    found = own if passed is None else worse(own, passed)
+    imports = [subject for subject in (*root.trust, *root.via) if subject[0] == "import"]
+    if imports and trust.said(imports, assertion.mode) is None:
+        # KIP §39.5: words that a Capsule puts into a trusted mouth are not that mouth's, until the import is trusted.
+        found = worse(found, "unknown")
+    return found
 
 
 # --- sides

@@ -9,7 +9,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+import msgspec
+
 from core.authority import authorize
+from core.capsule.format import Proof
+from core.capsule.proofs import PACKAGE_DOMAIN, check_proofs
 from core.errors import NoemaError
 from core.language import plain_value
 from core.language.ast_meta import Verify
@@ -37,11 +41,11 @@ _PROOF: Final[dict[str, Json]] = {
     "signer_identity": "unresolved",
     "local_trust": "unknown",
 }
-"""What is said of each signature: there are no keys to check it with, and none would make it trusted (META §196)."""
+"""What is said of a signature of a form that is not known here (META §196)."""
 
 
 def verify(statement: Verify, scope: Scope) -> Answer:
-    """VERIFY SCHEMA PACKAGE, RECEIPT, CHECKPOINT or BLOB; the others are refused by name.
+    """VERIFY SCHEMA PACKAGE, RECEIPT, CHECKPOINT, CAPSULE or BLOB.
 
     Raises:
         NoemaError: DigestMismatch for what is not what its digest or the log says; UnsupportedCapability;
@@ -49,28 +53,27 @@ def verify(statement: Verify, scope: Scope) -> Answer:
         Missing: a commit or a staged artifact must be handed in.
     """
     if statement.target == "SCHEMA PACKAGE":
-        value = verify_package(artifact_of(statement.artifact, scope, "package"))
+        value = verify_package(artifact_of(statement.artifact, scope, "package"), scope)
     elif statement.target == "RECEIPT":
         value = verify_receipt(artifact_of(statement.artifact, scope, "receipt"), scope)
     elif statement.target == "CHECKPOINT":
         value = verify_checkpoint(artifact_of(statement.artifact, scope, "checkpoint"), scope)
     elif statement.target == "CAPSULE":
         value = capsules.verify(statement.artifact, scope)
-    elif statement.target == "BLOB":
-        value = _verify_blob(plain_value(statement.artifact), scope)
     else:
-        raise NoemaError("UnsupportedCapability", f"VERIFY {statement.target} is not there")
+        value = _verify_blob(plain_value(statement.artifact), scope)
     return Answer(value={**_APART, **value}, context=coordinates(scope))
 
 
 # --- Schema Packages
 
 
-def verify_package(artifact: dict[str, Any]) -> dict[str, Json]:
+def verify_package(artifact: dict[str, Any], scope: Scope) -> dict[str, Json]:
     """A package's digest against its content; its definitions are not looked at.
 
     Raises:
-        NoemaError: DigestMismatch, UnsupportedCapability for another digest profile.
+        NoemaError: DigestMismatch, ProofInvalid, UnsupportedCapability for another digest profile.
+        Missing: a signature must be checked.
     """
     integrity = artifact.get("integrity")
     claims = integrity if isinstance(integrity, dict) else {}
@@ -86,16 +89,35 @@ def verify_package(artifact: dict[str, Any]) -> dict[str, Json]:
             "the package's content is not what its digest names",
             details={"expected": str(claimed)[:200], "actual": actual},
         )
+    proofs = [_proof(each, actual, scope) for each in signatures] if isinstance(signatures, list) else []
+    resolved = any(each["signer_identity"] == "resolved" for each in proofs)
     return {
         "integrity_valid": claimed is not None,
         "digest_valid": None if claimed is None else True,
         "digest_algorithm": "sha256",
         "digest_profile": PROFILE,
         "content_digest": actual,
-        "signatures": "not_checked" if signatures else "none",
-        "signer": "unresolved" if signatures else "none",
-        "proofs": [dict(_PROOF) for _ in signatures],
+        "signatures": "checked" if proofs else "none",
+        "signer": "none" if not proofs else "resolved" if resolved else "unresolved",
+        "proofs": proofs,
     }
+
+
+def _proof(signature: Any, digest: str, scope: Scope) -> dict[str, Json]:  # a JSON value
+    """What one signature of a package is worth; one of a form that is not known here is told as that.
+
+    Raises:
+        NoemaError: ProofInvalid for a signature that is not of the key it names.
+    """
+    try:
+        proof = msgspec.convert(signature, Proof, strict=True)
+    except msgspec.ValidationError:
+        return dict(_PROOF)
+    [report] = check_proofs([proof], PACKAGE_DOMAIN, digest, scope.context.given.checked)
+    if report["cryptographically_valid"] is False:
+        raise NoemaError("ProofInvalid", "a signature of the package is not its signer's")
+    [told] = capsules.trusted([report], scope)
+    return told
 
 
 def validate_package(artifact: dict[str, Any], env: Environment) -> dict[str, Json]:

@@ -10,9 +10,11 @@ from __future__ import annotations
 from typing import Any, Final, get_args
 
 from core.authority import Action, allows, authorize, represents
+from core.capsule.format import VERSION
 from core.errors import NoemaError
 from core.language.ast_meta import Describe
 from core.language.limits import MAX_NESTING, MAX_TEXT_BYTES
+from core.meta.capsules import CAPABILITIES as CAPSULES
 from core.meta.operands import coordinates, options_of, world_of
 from core.model.elements import Json
 from core.model.ids import KINDS
@@ -49,6 +51,7 @@ _NEEDS: Final[dict[Action, tuple[str, ...]]] = {
     "purge": ("purge",),
     "merge_identity": ("non_destructive_merge",),
     "export": ("snapshot_export", "delta_capsule"),
+    "import": ("preview_import", "isolate_import", "merge_import", "restore_import"),
 }  # fmt: skip
 _ACTION_OF: Final = {name: action for action, names in _NEEDS.items() for name in names}
 """Capability -> the permission without which it cannot be used; reading is the rest."""
@@ -64,7 +67,7 @@ def protocol(_: Describe, scope: Scope) -> Answer:
         "versions": VERSIONS,
         "compatibility_profiles": [],
         "languages": ["KQL", "KML", "META"],
-        "capsule_versions": [],
+        "capsule_versions": [VERSION],
         "digest_profiles": [PROFILE],
         "isolation_levels": list(ISOLATION),
         "error_registry": KIP_VERSION,
@@ -87,6 +90,7 @@ def capabilities(_: Describe, scope: Scope) -> Answer:
             "consistency": "transactional",
         },
         "isolation": list(ISOLATION),
+        "capsules": CAPSULES,
         "detail": "effective",
         "note": "`available` means that it can be asked for, not that every request is allowed: DESCRIBE ACCESS.",
     }

@@ -35,13 +35,13 @@ SUPPORTED: Final[dict[str, bool]] = {
     "signed_receipts": True,
     # schema (§146)
     "schema_packages": True, "multi_version_schema": True, "historical_schema_environment": True,
-    "package_signature_verification": False,
+    "package_signature_verification": True,
     # search (§147)
     "keyword_search": True, "semantic_search": False, "hybrid_search": False, "historical_search": True,
     "search_index_freshness": True,
     # capsules (§145)
-    "snapshot_export": False, "delta_capsule": False, "signed_capsule": False, "preview_import": False,
-    "isolate_import": False, "merge_import": False, "restore_import": False,
+    "snapshot_export": True, "delta_capsule": True, "signed_capsule": True, "preview_import": True,
+    "isolate_import": True, "merge_import": True, "restore_import": True,
 }  # fmt: skip
 """Capability name -> whether the engine has it."""
 

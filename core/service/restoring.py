@@ -23,8 +23,17 @@ import msgspec
 
 from core.capsule.apply import CHANNEL, CLASSES
 from core.capsule.check import Ends, check_record
-from core.capsule.format import PLURAL, AnyRecord, ConceptRecord, ObjectTerm, Pointer, PropositionRecord
+from core.capsule.format import (
+    PLURAL,
+    AnyRecord,
+    AssertionRecord,
+    ConceptRecord,
+    ObjectTerm,
+    Pointer,
+    PropositionRecord,
+)
 from core.capsule.lineage import Imports, Lineage, source_name, with_imports
+from core.capsule.read import pointers
 from core.capsule.records import Landing, retention_of
 from core.capsule.stream import Lines, kind_of_ref
 from core.capsule.verify import verified_proofs
@@ -118,13 +127,13 @@ class Restores:
         meta = self._meta(lines, Birth("restore", "", "", self._clock.now()), ask)
         env = environment_of(meta)
         types: list[str] = []
-        starts, size, place = [0], 0, 0
+        starts, size = [0], 0
         counts = lines.counts
         offsets, total = {}, 0
         for kind in PLURAL:
             offsets[kind] = total
             total += counts[kind]
-        for kind, record in lines.records():
+        for place, (kind, record) in enumerate(lines.records()):
             if isinstance(record, ConceptRecord):
                 types.append(record.schema_ref)
             _check(env, _ends(lines, types), kind, record)
@@ -132,7 +141,6 @@ class Restores:
                 starts.append(place)
                 size = 0
             size += len(msgspec.json.encode(record))
-            place += 1
         digest = lines.finish()
         assert lines.integrity is not None, "finished"
         shape = msgspec.structs.replace(lines.artifact, integrity=lines.integrity)
@@ -162,14 +170,15 @@ class Restores:
         lines = Lines(source())
         self._born(caller, space_id, lines, ask)
         base = self._spaces.load(space_id)
+        running = _Running(self._clock, self._commits, caller, plan=plan, base=base, lines=lines)
         written = 0
         for batch in _batches(lines.records(), plan.starts):
-            self._write(space_id, caller, batch, written, plan, base, lines)
+            running.write(batch, written)
             written += len(batch)
             told(written, plan.total)
         if lines.finish() != plan.digest:
             raise NoemaError("DigestMismatch", "the backup has changed while it was read")
-        seq = self._open(space_id, caller, plan, base, lines, continuity)
+        seq = running.open(continuity)
         return {
             "space_id": space_id,
             "capsule_digest": plan.digest,
@@ -216,71 +225,88 @@ class Restores:
             seed=lambda _: Proposal(None, head={"public": False, RESTORING: 1}),
         )
 
-    def _write(
-        self,
-        space_id: str,
-        caller: Caller,
-        batch: list[tuple[Kind, AnyRecord]],
-        first: int,
-        plan: Plan,
-        base: SpaceState,
-        lines: Lines,
+
+class _Running:
+    """The second reading: transactions into a new space."""
+
+    def __init__(
+        self, clock: Clock, commits: Commits, caller: Caller, *, plan: Plan, base: SpaceState, lines: Lines
     ) -> None:
-        salt = base.meta.salt
+        self._clock = clock
+        self._commits = commits
+        self._caller = caller
+        self._plan = plan
+        self._base = base
+        self._lines = lines
+        self._landing = Landing(self._land, lines.blobs)
 
-        def land(pointer: Pointer | ObjectTerm) -> str | None:
-            if pointer.ref is None:
-                return None  # what the backup left outside stays outside
-            kind = kind_of_ref(pointer.ref)
-            assert kind is not None, "refs were checked"
-            return plan.id_of(plan.place(kind, int(pointer.ref[2:])), kind, base.ver, salt)
+    def _id_of(self, place: int, kind: Kind) -> str:
+        return self._plan.id_of(place, kind, self._base.ver, self._base.meta.salt)
 
-        landing = Landing(land, {})
+    def _land(self, pointer: Pointer | ObjectTerm) -> str | None:
+        if pointer.ref is None:
+            return None  # what the backup left outside stays outside
+        kind = kind_of_ref(pointer.ref)
+        assert kind is not None, "refs were checked"
+        return self._id_of(self._plan.place(kind, int(pointer.ref[2:])), kind)
 
+    def _commit(self, write: Callable[[Draft], None], told: dict[str, Any], head: dict[str, Any]) -> int:
         def decide(state: SpaceState) -> Proposal:
-            draft = Draft(
-                state,
-                now=max(self._clock.now(), state.at),
-                origin=caller.origin,
-                transaction_class="import",
-            )
+            now = max(self._clock.now(), state.at)
+            draft = Draft(state, now=now, origin=self._caller.origin, transaction_class="import")
+            write(draft)
+            draft.origin = self._caller.origin
+            record = {"capsule_digest": self._plan.digest, "mode": "restore", **told}
+            return Proposal(draft.finish({"import": record}), head=head)
+
+        space_id = self._base.meta.space_id
+        return self._commits.commit(space_id, decide, deadline=self._clock.now() + _OPEN_MS).seq
+
+    def write(self, batch: list[tuple[Kind, AnyRecord]], first: int) -> None:
+        """One transaction, whose first record has the place `first`."""
+
+        def write(draft: Draft) -> None:
             for place, (kind, record) in enumerate(batch, start=first):
-                new_id = plan.id_of(place, kind, base.ver, salt)
-                _create(draft, new_id, kind, record, landing, lines, caller)
-            draft.origin = caller.origin
-            return Proposal(draft.finish({"import": {"capsule_digest": plan.digest, "mode": "restore"}}))
+                self._create(draft, self._id_of(place, kind), kind, record)
 
-        self._commits.commit(space_id, decide, deadline=self._clock.now() + _OPEN_MS)
+        self._commit(write, {}, {})
 
-    def _open(
-        self,
-        space_id: str,
-        caller: Caller,
-        plan: Plan,
-        base: SpaceState,
-        lines: Lines,
-        continuity: dict[str, Any],
-    ) -> int:
+    def _create(self, draft: Draft, new_id: str, kind: Kind, record: AnyRecord) -> None:
+        fields = self._landing.fields(record)
+        if isinstance(record, ConceptRecord):
+            fields |= {"key": record.key, "canonical_id": record.canonical_id}
+            if record.key is not None and draft.find_concept(record.schema_ref, record.key) is not None:
+                raise NoemaError("IdentityConflict", f"{record.ref}: two Concepts of one type have one key")
+        elif kind == "proposition":
+            found = draft.find_proposition(fields["subject"], fields["predicate_ref"], fields["object"])
+            if found is not None:
+                raise NoemaError("IdentityConflict", f"{record.ref}: two Propositions say the same")
+        draft.origin = Origin(self._caller.subject, CHANNEL, None, _sources(record, self._lines))
+        made = draft.create_as(
+            new_id,
+            CLASSES[kind],
+            **fields,
+            retention=retention_of(record.retention, holds=True),
+            governance=Governance(classification=record.classification),
+            client_key=record.client_key,
+        )
+        if record.state != "active":
+            draft.change(made, state=record.state)
+
+    def open(self, continuity: dict[str, Any]) -> int:
         """The last transaction: the space remembers what it was restored from, and may be read."""
-        source = lines.payload.source
-        me = source.identity
+        source, plan = self._lines.payload.source, self._plan
         signers = tuple(sorted(str(each["verification_method"]) for each in plan.proofs))
+        lineage = Lineage(source.snapshot_seq, source.snapshot_tx, plan.digest, signers)
+        imports = Imports({source_name(source.nexus_id, source.space_ref): lineage})
+        me = source.identity
 
-        def decide(state: SpaceState) -> Proposal:
-            draft = Draft(
-                state, now=max(self._clock.now(), state.at), origin=caller.origin, transaction_class="import"
-            )
-            lineage = Lineage(source.snapshot_seq, source.snapshot_tx, plan.digest, signers)
-            imports = Imports({source_name(source.nexus_id, source.space_ref): lineage})
+        def write(draft: Draft) -> None:
             draft.set_meta(extensions=with_imports(draft.meta, imports))
             if me is not None and me.ref is not None:
-                place = plan.place("concept", int(me.ref[2:]))
-                draft.set_meta(self_identity=plan.id_of(place, "concept", base.ver, base.meta.salt))
-            record = {"capsule_digest": plan.digest, "mode": "restore", "continuity": continuity}
-            return Proposal(draft.finish({"import": record}), head={RESTORING: 0})
+                draft.set_meta(self_identity=self._land(me))
 
-        committed = self._commits.commit(space_id, decide, deadline=self._clock.now() + _OPEN_MS)
-        return committed.seq
+        return self._commit(write, {"continuity": continuity}, {RESTORING: 0})
 
 
 def _continuity(plan: Plan, ask: RestoreAsk) -> dict[str, Any]:
@@ -331,11 +357,11 @@ def _check(env: Environment, ends: Ends, kind: Kind, record: AnyRecord) -> None:
             f"{record.ref}: {error.message}",
             details={"ref": record.ref, "code": error.code, **error.details},
         ) from error
-    pointers = [record.subject, record.object] if isinstance(record, PropositionRecord) else []
-    if any(pointer.external is not None for pointer in pointers):
-        raise NoemaError(
-            "CapsuleValidationFailed", f"{record.ref}: a statement about what is not in the backup"
-        )
+    if not isinstance(record, (PropositionRecord, AssertionRecord)):
+        return
+    for name, pointer, _ in pointers(record):
+        if name in {"subject", "object", "proposition", "asserted_by"} and pointer.external is not None:
+            raise NoemaError("CapsuleValidationFailed", f"{record.ref}: its {name} is not in the backup")
 
 
 def _ends(lines: Lines, types: list[str]) -> Ends:
@@ -366,31 +392,6 @@ def _batches(
         batch.append(item)
     if batch:
         yield batch
-
-
-def _create(
-    draft: Draft, new_id: str, kind: Kind, record: AnyRecord, landing: Landing, lines: Lines, caller: Caller
-) -> None:
-    fields = landing.fields(record)
-    if isinstance(record, ConceptRecord):
-        fields |= {"key": record.key, "canonical_id": record.canonical_id}
-        if record.key is not None and draft.find_concept(record.schema_ref, record.key) is not None:
-            raise NoemaError("IdentityConflict", f"{record.ref}: two Concepts of one type have one key")
-    elif kind == "proposition":
-        found = draft.find_proposition(fields["subject"], fields["predicate_ref"], fields["object"])
-        if found is not None:
-            raise NoemaError("IdentityConflict", f"{record.ref}: two Propositions say the same")
-    draft.origin = Origin(caller.subject, CHANNEL, None, _sources(record, lines))
-    made = draft.create_as(
-        new_id,
-        CLASSES[kind],
-        **fields,
-        retention=retention_of(record.retention, holds=True),
-        governance=Governance(classification=record.classification),
-        client_key=record.client_key,
-    )
-    if record.state != "active":
-        draft.change(made, state=record.state)
 
 
 def _sources(record: AnyRecord, lines: Lines) -> tuple[SourceRef, ...]:

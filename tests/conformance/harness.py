@@ -26,6 +26,7 @@ import msgspec
 from jsonschema import Draft202012Validator
 
 from core.authority import Principal
+from core.capsule.identity import ImportWish
 from core.epistemic.trust import TrustRecord, TrustState, trust_of, with_trust
 from core.errors import NoemaError
 from core.model.elements import AnyElement, Concept, Governance, Origin
@@ -36,6 +37,7 @@ from core.protocol.request import decode_request, read_request
 from core.protocol.response import encode_response, failure
 from core.query import Limits
 from core.schema.environment import initial_environment, install_package, set_active_packages
+from core.service.capsules import Capsules, ExportAsk
 from core.service.chain import CheckpointInput, Checkpoints
 from core.service.commit import Birth, Commits
 from core.service.erasure import Erasures
@@ -244,6 +246,7 @@ class _Process:
         self.commits = Commits(table, objects, clock, entropy, self.spaces)
         self.upkeep = upkeep = Upkeep(self.spaces, Leases(table, clock), entropy)
         self.checkpoints = Checkpoints(self.spaces, clock, KEYS)
+        self.capsules = Capsules(self.spaces, self.commits, clock, signer=KEYS, verifier=KEYS)
         self.kip = _StagingKip(
             self.spaces,
             self.commits,
@@ -265,13 +268,15 @@ class World(Governing):
     it. The clock moves one second with each request and otherwise only when told to.
     """
 
-    def __init__(self, *packages: str, aliases: dict[str, str] | None = None, seeded: bool = True) -> None:
+    def __init__(
+        self, *packages: str, aliases: dict[str, str] | None = None, seeded: bool = True, life: int = 0
+    ) -> None:
         self.clock = FakeClock()
         self.seam = SeamTable(MemoryTable())
         self.objects = MemoryObjects(self.clock)
         self.artifacts: dict[str, bytes] = {}
         self.ref: dict[str, dict[str, str]] = {}
-        self._processes = 0
+        self._processes = life  # worlds with another `life` have other instances and other ids
         self._process = self._started()
         self._born([package(name) for name in packages or (CORE_DOMAIN,)], aliases, seeded=seeded)
         self.principals = {name: self._principal(name) for name in PERMISSIONS}
@@ -487,6 +492,41 @@ class World(Governing):
             draft.change(element, governance=Governance(classification=classification))
 
         self.host(change)
+
+    # --- Capsules, as a host asks for them
+
+    def export_space(self, principal: str = "owner", **ask: Any) -> dict[str, Any]:
+        """The whole space as a Capsule, or what changed `since_seq`."""
+        self.clock.advance(1000)
+        return self._process.capsules.export(SPACE, self.principals[principal], ExportAsk(**ask))
+
+    def import_capsule(
+        self,
+        artifact: dict[str, Any],
+        principal: str = "owner",
+        *,
+        plan_digest: str | None = None,
+        key: str | None = None,
+        **wish: Any,
+    ) -> dict[str, Any]:
+        """What became of an import. Raises what it is refused with."""
+        self.clock.advance(1000)
+        return self._process.capsules.run(
+            SPACE,
+            self.principals[principal],
+            artifact,
+            ImportWish(**wish),
+            deadline=self.clock.time + MINUTE,
+            plan_digest=plan_digest,
+            key=key,
+        )
+
+    def preview_capsule(
+        self, artifact: dict[str, Any], principal: str = "owner", **wish: Any
+    ) -> dict[str, Any]:
+        """What an import would do now."""
+        self.clock.advance(1000)
+        return self._process.capsules.preview(SPACE, self.principals[principal], artifact, ImportWish(**wish))
 
     # --- time and faults
 

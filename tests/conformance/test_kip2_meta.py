@@ -6,6 +6,9 @@ import json
 
 import pytest
 
+from core.capsule.export import with_proof
+from core.capsule.proofs import CAPSULE_DOMAIN, PACKAGE_DOMAIN, make_proof
+from infra.signing.ed25519 import Ed25519Keys
 from tests.conformance.harness import CORE, SECONDARY, World, package, request
 
 RENAME = "UPDATE :bob SET FIELDS {name: :n}"
@@ -182,19 +185,33 @@ def test_kip2_meta_012_capability_enumeration_does_not_leak_hidden_space(world):
 
 
 def test_kip2_meta_013_verify_signature_is_not_trust(world):
-    """An intact package is verified and nothing more: not trusted, not installed, not active."""
+    """A good signature of a stranger is verified and nothing more: not trusted, not installed, not active."""
     artifact = package(SECONDARY)
-    signed = {**artifact, "integrity": {**artifact["integrity"], "signatures": [{"signer": "nobody"}]}}
+    digest = artifact["integrity"]["content_digest"]
+    stranger = Ed25519Keys(b"stranger".ljust(32, b"."))
+    proof = make_proof(
+        stranger.sign, PACKAGE_DOMAIN, digest, scope="package", created_at="2026-01-01T00:00:00Z"
+    )
+    signed = {**artifact, "integrity": {**artifact["integrity"], "signatures": [proof]}}
     with world.unchanged():
         value = world.rows("VERIFY SCHEMA PACKAGE :p", p=signed)
+        capsule = world.rows('EXPORT CAPSULE ?x WHERE {?x CONCEPT {type: "Person"}}')["artifact"]
+        body = capsule["integrity"]["content_digest"]
+        proof = make_proof(
+            stranger.sign, CAPSULE_DOMAIN, body, scope="capsule_payload", created_at="2026-01-01T00:00:00Z"
+        )
+        verified = world.rows("VERIFY CAPSULE :c", c=with_proof(capsule, proof))
 
     assert value["integrity_valid"] is True
-    assert value["signatures"] == "not_checked"
-    assert (value["trust"], value["signer"]) == ("not_assessed", "unresolved")
-    assert [proof["local_trust"] for proof in value["proofs"]] == ["unknown"]
+    assert (value["signatures"], value["trust"], value["signer"]) == ("checked", "not_assessed", "unresolved")
+    for report in (*value["proofs"], *verified["proofs"]):
+        assert report["cryptographically_valid"] is True
+        assert (report["signer_identity"], report["local_trust"]) == ("unresolved", "unknown")
     assert artifact["manifest"]["package_ref"] not in world.state().meta.schema.packages
     broken = {**signed, "manifest": {**artifact["manifest"], "description": "other"}}
     assert world.refused("VERIFY SCHEMA PACKAGE :p", p=broken) == "DigestMismatch"
+    other = {**proof, "created_at": "2026-01-02T00:00:00Z"}
+    assert world.refused("VERIFY CAPSULE :c", c=with_proof(capsule, other)) == "ProofInvalid"
 
 
 def test_kip2_meta_014_validate_kml_has_no_state_change(world):
@@ -314,11 +331,17 @@ def test_kip2_meta_022_expired_change_cursor_is_explicit(world):
 
 
 def test_kip2_meta_023_export_capsule_is_cognitively_read_only(world):
-    """An export leaves the space as it was; here it is refused by name, for there are no Capsules yet."""
-    command = 'EXPORT CAPSULE ?r WHERE {?r CONCEPT {type: "Person"}}'
-
-    assert world.refused(command) == "UnsupportedCapability"
-    assert world.rows("DESCRIBE CAPABILITIES")["supported"]["snapshot_export"] is False
+    """An export, signed or not, leaves the space as it was: no commit, no element, no version, no receipt."""
+    for options in ("", ' WITH {closure: "closed", proof_profile: "ed25519"}'):
+        with world.unchanged():
+            reply = world.ok(f'EXPORT CAPSULE ?r WHERE {{?r CONCEPT {{type: "Person"}}}}{options}')
+            assert reply.get("receipt") is None
+            assert reply.result["manifest"]["counts"]["concepts"] == 4
+    assert (
+        world.invoke("owner", "EXPORT CAPSULE ?r WHERE {?r CONCEPT {}}", readonly=True)["status"]
+        == "succeeded"
+    )
+    assert world.invoke("reader_full", "EXPORT CAPSULE ?r WHERE {?r CONCEPT {}}").code == "NotAuthorized"
 
 
 def test_kip2_meta_024_readonly_accepts_preview_but_rejects_commit_kml(world):
