@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import math
 from array import array
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from core.facts.tokens import Tokenizer
 from core.facts.values import Fact
@@ -33,8 +33,14 @@ Arrays = Callable[[], Any]
 """Loads numpy when it is called; gives None where there is none."""
 
 
-Source = Callable[[str], Iterable[tuple[str, int, int]]]
-"""A token -> the facts that have it: id, how often, and how many tokens the fact has. Of the present moment."""
+class Source(Protocol):
+    """A text index that has the corpus's tokens already, of the present moment. It may know more than the facts."""
+
+    def having(self, token: str) -> Iterable[tuple[str, int]]:
+        """The elements that have a token, and how often."""
+
+    def length(self, element_id: str) -> int:
+        """How many tokens an element has."""
 
 
 class _Posting:
@@ -73,10 +79,13 @@ class Corpus:
         self._tokens: dict[str, tuple[str, ...]] = {}
         self._postings: dict[str, _Posting] = {}
         self._slots: dict[str, int] = {}
+        self._places: dict[str, int] = {}  # element id -> slot
+        self._sizes = array("i")  # by slot: tokens + 1; 0 until it is known
         self._ids: list[str] = []  # by slot; empty where it is free
         self._created = array("q")  # by slot
         self._free: list[int] = []
         self._newest: list[tuple[Instant, str]] = []  # (-created_at, id), so newest first, ties by id
+        self._times = array("q")  # their first halves, which lie together and are quick to search
 
     def __len__(self) -> int:
         return len(self.facts)
@@ -90,6 +99,7 @@ class Corpus:
             if self._source is None:
                 self._index(fact)
         self._newest = sorted((-fact.created_at, fact.id) for fact in self.facts.values())
+        self._times = array("q", [at for at, _ in self._newest])
 
     def add(self, fact: Fact) -> None:
         """Add a fact, or replace what stands under its id."""
@@ -97,7 +107,9 @@ class Corpus:
             self.remove(fact.id)
         self._place(fact)
         self._index(fact)
-        insort(self._newest, (-fact.created_at, fact.id))
+        place = self._place_of(fact)
+        self._newest.insert(place, (-fact.created_at, fact.id))
+        self._times.insert(place, -fact.created_at)
 
     def remove(self, fact_id: str) -> None:
         """Take a fact out; no error if it is not there."""
@@ -105,18 +117,21 @@ class Corpus:
         if fact is None:
             return
         slot = self._slots.pop(fact_id)
+        self._places.pop(fact.element, None)
         self._ids[slot] = ""
         self._free.append(slot)
         for token in self._tokens.pop(fact_id, None) or dict.fromkeys(self._tokenize(fact.text)):
             posting = self._postings.get(token)
             if posting is not None:
                 posting.remove(slot)
-        del self._newest[bisect_left(self._newest, (-fact.created_at, fact_id))]
+        place = self._place_of(fact)
+        del self._newest[place], self._times[place]
 
     def _index(self, fact: Fact) -> None:
         """Enter a fact under its tokens; where there is a source, under those that were taken from it already."""
         counted = Counter(self._tokenize(fact.text))
         slot, size = self._slots[fact.id], counted.total() + 1
+        self._sizes[slot] = size
         self._tokens[fact.id] = tuple(counted)
         for token, times in counted.items():
             posting = self._postings.get(token)
@@ -133,25 +148,33 @@ class Corpus:
         if posting is None:
             posting = _Posting()
             if self._source is not None:
-                for fact_id, times, length in self._source(token):
-                    slot = self._slots.get(fact_id)
-                    if slot is not None:
-                        posting.slots.append(slot)
-                        posting.shares.append(times / (length + 1))
+                self._take(posting, self._source, token)
                 self._postings[token] = posting
         return posting
 
+    def _take(self, posting: _Posting, source: Source, token: str) -> None:
+        """Fill a posting from the source: one look-up for each fact, for a common word stands with thousands."""
+        place, sizes = self._places.get, self._sizes
+        found = [
+            (slot, times) for element, times in source.having(token) if (slot := place(element)) is not None
+        ]
+        for slot in [slot for slot, _ in found if not sizes[slot]]:
+            sizes[slot] = source.length(self.facts[self._ids[slot]].element) + 1
+        posting.slots = array("i", [slot for slot, _ in found])
+        posting.shares = array("d", [times / sizes[slot] for slot, times in found])
+
     def _place(self, fact: Fact) -> None:
         self.facts[fact.id] = fact
-        self._slots[fact.id] = self._slot(fact)
+        self._slots[fact.id] = self._places[fact.element] = self._slot(fact)
 
     def _slot(self, fact: Fact) -> int:
         if self._free:
             slot = self._free.pop()
-            self._ids[slot], self._created[slot] = fact.id, fact.created_at
+            self._ids[slot], self._created[slot], self._sizes[slot] = fact.id, fact.created_at, 0
             return slot
         self._ids.append(fact.id)
         self._created.append(fact.created_at)
+        self._sizes.append(0)
         return len(self._ids) - 1
 
     # --- age
@@ -162,7 +185,15 @@ class Corpus:
 
     def recency_rank(self, fact: Fact) -> int:
         """Its place among all, newest first, from 1."""
-        return bisect_left(self._newest, (-fact.created_at, fact.id)) + 1
+        return self._place_of(fact) + 1
+
+    def _place_of(self, fact: Fact) -> int:
+        """Where a fact stands among the newest, or would stand."""
+        first = bisect_left(self._times, -fact.created_at)
+        last = bisect_right(self._times, -fact.created_at, first, min(first + 2, len(self._times)))
+        if last - first > 1:  # others of the same instant: by id
+            last = bisect_right(self._times, -fact.created_at, first)
+        return bisect_left(self._newest, (-fact.created_at, fact.id), first, last)
 
     # --- words
 

@@ -7,7 +7,7 @@ brought up to date element by element, and its owner holds a lock while it is re
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -127,14 +127,7 @@ class Namespace:
 
     def _source(self) -> Source | None:
         """The state's own text index, where it speaks the same tokens."""
-        return self._having if self.tokenizer == "unicode" and self.view is not None else None
-
-    def _having(self, token: str) -> Iterator[tuple[str, int, int]]:
-        view = self.view
-        for element_id, times in () if view is None else view.word(token):
-            fact_id = self._ids.get(element_id)
-            if fact_id is not None and view is not None:
-                yield fact_id, times, view.text_length(element_id)
+        return _Index(self) if self.tokenizer == "unicode" and self.view is not None else None
 
     def id_of(self, element_id: str) -> str | None:
         """The fact that an element is, or None."""
@@ -169,3 +162,20 @@ class Namespace:
         """The facts of exactly this text, oldest first; retired ones only if asked for."""
         found = [fact for fact in self.facts.values() if fact.text == text and (retired or fact.live)]
         return sorted(found, key=lambda fact: (fact.created_at, fact.id))
+
+
+class _Index:
+    """The text index of the state that a namespace stands at."""
+
+    def __init__(self, namespace: Namespace) -> None:
+        self._namespace = namespace
+
+    def having(self, token: str) -> Iterable[tuple[str, int]]:
+        """The elements that have a token, and how often."""
+        view = self._namespace.view
+        return () if view is None else view.word(token)
+
+    def length(self, element_id: str) -> int:
+        """How many tokens an element has."""
+        view = self._namespace.view
+        return 0 if view is None else view.text_length(element_id)
