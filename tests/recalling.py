@@ -19,6 +19,8 @@ from core.service.ledger import Ledger
 from core.service.readers import PrincipalOf, reader_of
 from core.service.recall import Recall
 from core.service.recall_later import LaterRecalls
+from core.service.recall_packets import Packing
+from core.service.recall_thinking import Thinking
 from core.service.upkeep import Upkeep
 from core.service.values import Proposal
 from core.state.space import SpaceState
@@ -58,14 +60,15 @@ class Recalling(World):
         self.kip = Kip(self.spaces, self.commits, self.erasures, self.clock, secret=b"k" * 32)
         self.ledger = Ledger(self.table, self.clock, self.spaces)
         self.models = FixedModels(model)
+        self.thinking = Thinking(self.clock, self.spaces, self.kip)
         self.recall = Recall(
             self.clock,
             self.spaces,
             self.conversations,
-            kip=self.kip,
             models=self.models,
-            ledger=self.ledger if ledger else None,
-            tokenizer=tokenizer,
+            thinking=lambda: self.thinking,
+            packing=None if tokenizer is None else lambda: Packing(self.clock, tokenizer),
+            ledger=(lambda: self.ledger) if ledger else None,
             principal_of=principal_of,
         )
         self.later = LaterRecalls(

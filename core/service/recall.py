@@ -10,7 +10,8 @@ its words, so it is withheld, and its record too, in the same transaction that w
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -21,26 +22,36 @@ from core.governance import admit
 from core.model.elements import Json
 from core.model.instants import Instant, format_instant
 from core.models.chat import ChatModel, Models
-from core.models.tokens import Tokenizer
 from core.ports import Check, Clock, Row, When, Write
 from core.protocol import http_types as wire
 from core.protocol.canonical import digest_of
 from core.service.conversations import CITES, Conversations
 from core.service.faults import reading
-from core.service.kip import Kip
-from core.service.ledger import Ledger
 from core.service.memory_policy import policy_of
 from core.service.probes import Probes
 from core.service.readers import PrincipalOf, reader_of
 from core.service.reading_counts import count, millionths
-from core.service.recall_packets import Delivered, Packing, effective
-from core.service.recall_run import Ask, Funded, Nearest, Recalled, Thinking
+from core.service.recall_run import (
+    Ask,
+    Delivered,
+    Funded,
+    Nearest,
+    Recalled,
+    effective,
+    extracted,
+    quoted,
+)
 from core.service.spaces import Spaces
 from core.service.values import Caller
-from core.service.vectors import Vectors
 from core.state.space import SpaceState
 from core.storage.head import Head
 from core.storage.layout import HEAD, space_pk
+
+if TYPE_CHECKING:  # what few processes need, and what costs each that imports it
+    from core.service.ledger import Ledger
+    from core.service.recall_packets import Packing
+    from core.service.recall_thinking import Thinking
+    from core.service.vectors import Vectors
 
 DEADLINE_MS: Final = 25_000  # below the 29 s of API Gateway
 EMBEDDING_MS: Final = 2_000  # for embedding a question; after that words alone rank, and the answer says so
@@ -153,10 +164,10 @@ class Recall:
         spaces: reads.
         conversations: where the record is kept.
         vectors: ranks by meaning too; without it, words alone do.
-        kip: runs a model's reading commands; without it, a model has the searches alone.
-        models: who answers for a space; without any, the offline provider does.
+        models: which model answers for a space; without any, the offline provider does.
+        thinking: answers with a model; made when the first one is asked.
+        packing: answers within a budget; without it, a budget is refused by name.
         ledger: what a space may spend; without it, nothing is counted or bounded.
-        tokenizer: counts what a budget bounds; without it, a budget is refused.
         principal_of: who a caller is to the engine.
     """
 
@@ -167,10 +178,10 @@ class Recall:
         conversations: Conversations,
         vectors: Vectors | None = None,
         *,
-        kip: Kip | None = None,
         models: Models | None = None,
-        ledger: Ledger | None = None,
-        tokenizer: Tokenizer | None = None,
+        thinking: Callable[[], Thinking] | None = None,
+        packing: Callable[[], Packing] | None = None,
+        ledger: Callable[[], Ledger] | None = None,
         principal_of: PrincipalOf = reader_of,
     ) -> None:
         self._clock = clock
@@ -180,8 +191,8 @@ class Recall:
         self._models: Models = NoModels() if models is None else models
         self._ledger = ledger
         self._principal_of = principal_of
-        self._thinking = Thinking(clock, spaces, kip)
-        self._packing = Packing(clock, tokenizer)
+        self._thinking = thinking
+        self._packing = packing
         self._probes = Probes(clock, spaces, principal_of=principal_of)
 
     def recall(
@@ -252,24 +263,23 @@ class Recall:
             nearest=self._nearest(state, now),
         )
         if budget is not None:
-            packet = self._packing.deliver(
+            if self._packing is None:
+                raise _no_budgets()
+            packet = self._packing().deliver(
                 ask, budget, None if model is None else self._funded(space_id, model)
             )
             return Ended(packet.recalled, epoch, packet)
-        if model is None:
-            return Ended(self._thinking.extract(ask), epoch)
+        if model is None or self._thinking is None:
+            return Ended(extracted(quoted(ask)), epoch)
         earlier = self._earlier(caller, space_id, asked.question, epoch)
         ask = msgspec.structs.replace(ask, earlier=earlier)
-        return Ended(self._thinking.think(ask, self._funded(space_id, model)), epoch)
+        return Ended(self._thinking().think(ask, self._funded(space_id, model)), epoch)
 
     def _funded(self, space_id: str, model: ChatModel) -> Funded:
         if self._ledger is None:
             return Funded(model)
-        return Funded(
-            model,
-            self._ledger.allowance(space_id, "recall", model),
-            self._ledger.run_limits(space_id, model),
-        )
+        ledger = self._ledger()
+        return Funded(model, ledger.allowance(space_id, "recall", model), ledger.run_limits(space_id, model))
 
     def _nearest(self, state: SpaceState, now: Instant) -> Nearest | None:
         vectors = self._vectors
@@ -397,6 +407,15 @@ def structured_of(ended: Ended, number: int | None, space_id: str) -> wire.Recal
         degraded=recalled.degraded,
         memory_budget=None if packet is None else packet.budget,
         recall_receipt=handle,
+    )
+
+
+def _no_budgets() -> NoemaError:
+    return NoemaError(
+        "NotImplementedYet",
+        "a recall budget is not available in this deployment: it has no tokenizer to count with",
+        hint="Leave `budget` out, or install the tokenizer.",
+        details={"member": "budget"},
     )
 
 

@@ -21,16 +21,15 @@ from core.agents.recall.asking import Setting, fitting, planning
 from core.agents.recall.looking import look, open_commitments
 from core.agents.recall.packet import Contents, Item, Packed, lane_of, pack, warnings_of
 from core.agents.recall.records import record_of
-from core.errors import NoemaError
 from core.model.elements import Evidence, Json
 from core.model.instants import Instant
 from core.models.chat import Capabilities, ChatModel, ChatReply, ChatRequest, ModelFault, Usage
 from core.models.run import Finished, converse
-from core.models.tokens import O200K, SPELLINGS, Tokenizer
+from core.models.tokens import O200K, Tokenizer
 from core.ports import Clock
 from core.protocol import http_types as wire
 from core.protocol.canonical import digest_of
-from core.service.recall_run import Ask, Funded, Recalled
+from core.service.recall_run import Ask, Delivered, Funded, Recalled
 from core.service.recall_tools import RecallTools
 from core.service.thinking import Terms, drive
 from core.state.view import View
@@ -42,60 +41,15 @@ _OVERFLOW: Final = "the planner's context budget is spent"
 _CODES: Final = {"time": packet.DEADLINE_REACHED, "fault": packet.MODEL_UNAVAILABLE}
 
 
-class Delivered(msgspec.Struct, frozen=True):
-    """A packet as it is answered, and its receipt."""
-
-    recalled: Recalled
-    budget: wire.MemoryBudget
-    receipt: dict[str, Json]
-
-
-def effective(
-    asked: wire.RecallBudget | None, enforced: wire.RecallBudget | None
-) -> wire.RecallBudget | None:
-    """The budget that holds: a request may only tighten what the space's policy enforces; None for none.
-
-    Raises:
-        NoemaError: InvalidInput for another tokenizer.
-    """
-    given = [each for each in (asked, enforced) if each is not None]
-    for each in given:
-        if each.tokenizer is not None and each.tokenizer not in SPELLINGS:
-            raise NoemaError(
-                "InvalidInput",
-                f"budgets are counted by {O200K} and by no other tokenizer",
-                hint="Name that one, or leave `tokenizer` out.",
-                details={"member": "budget.tokenizer", "tokenizer": O200K},
-            )
-    if not given:
-        return None
-    return wire.RecallBudget(
-        tokenizer=O200K,
-        max_tokens=min(each.max_tokens for each in given),
-        context_tokens=min(each.context_tokens for each in given),
-    )
-
-
 class Packing:
     """Answers questions with packets. Safe to share between threads."""
 
-    def __init__(self, clock: Clock, tokenizer: Tokenizer | None) -> None:
+    def __init__(self, clock: Clock, tokenizer: Tokenizer) -> None:
         self._clock = clock
         self._tokenizer = tokenizer
 
     def deliver(self, ask: Ask, budget: wire.RecallBudget, funded: Funded | None) -> Delivered:
-        """The packet that answers a question; in the host's own order without a model.
-
-        Raises:
-            NoemaError: NotImplementedYet where tokens cannot be counted exactly.
-        """
-        if self._tokenizer is None:
-            raise NoemaError(
-                "NotImplementedYet",
-                "a recall budget is not available in this deployment: it has no tokenizer to count with",
-                hint="Leave `budget` out, or install the tokenizer.",
-                details={"member": "budget"},
-            )
+        """The packet that answers a question; in the host's own order without a model."""
         count, view = self._tokenizer.count, ask.view
         required, missing = _required(view)
         taken = {item.line.entity for item in required}

@@ -1,13 +1,13 @@
-"""One recall: a question, a state, perhaps a model, and the answer with what it rests on.
+"""One recall as values: what is asked of which state, what answers, and under which budget; and the offline answer.
 
-What lives here: the steps from a question to an answer. What must never live here: what becomes of the answer (the
-record, the epoch, the wire), and any write: reading never strengthens, weakens or adds a memory.
+What lives here: what the ways of answering share. What must never live here: a model (`recall_thinking`), a packet
+(`recall_packets`), and any write: reading never strengthens, weakens or adds a memory. A process whose spaces have no
+model imports this and neither of the two, which bring the whole engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Final
+from collections.abc import Callable
 
 import msgspec
 
@@ -15,36 +15,21 @@ from core.agents.dialogue import Question
 from core.agents.offline import MODEL
 from core.agents.offline.answers import Answer, answer
 from core.agents.offline.lines import Line
-from core.agents.offline.people import find_named
-from core.agents.recall.answers import conclude
-from core.agents.recall.asking import LAST_ROUND, Setting, answering, fitting
-from core.agents.recall.looking import look
-from core.agents.recall.records import receipted, record_of
+from core.agents.recall.records import receipted
 from core.agents.recall.sight import seen_by
-from core.agents.recall.trace import ids_seen, mentioned, numbered
-from core.agents.vocabulary import PERSON
 from core.authority import Principal
+from core.errors import NoemaError
+from core.model.elements import Json
 from core.model.instants import Instant
 from core.models.budget import Limits, Meter
 from core.models.chat import ChatModel
-from core.models.run import Finished, Script, converse, goes_on
-from core.ports import Clock
+from core.models.tokens import O200K, SPELLINGS
 from core.protocol import http_types as wire
 from core.search.dense import Dense
-from core.service.kip import Kip
-from core.service.primers import Primers
-from core.service.recall_tools import RecallTools, toolbox
-from core.service.spaces import Spaces
-from core.service.thinking import Allowance, Terms, Unlimited, drive
-from core.state.indexes import concept_key
+from core.service.thinking import Allowance, Unlimited
 from core.state.space import SpaceState
 from core.state.view import View
 from core.storage.head import Head
-
-MAX_TOKENS: Final = 4096  # of one reply
-MAX_CITED: Final = 20
-LOOKED: Final = 16  # rows of the first look
-
 
 Nearest = Callable[[str], Dense]
 
@@ -104,128 +89,50 @@ class Recalled(msgspec.Struct, frozen=True):
     degraded: str | None = None
 
 
-class Thinking:
-    """Answers questions, with a model or without. Safe to share between threads."""
+class Delivered(msgspec.Struct, frozen=True):
+    """A packet as it is answered, and its receipt."""
 
-    def __init__(self, clock: Clock, spaces: Spaces, kip: Kip | None) -> None:
-        self._clock = clock
-        self._spaces = spaces
-        self._kip = kip
-        self._primers = None if kip is None else Primers(kip, clock)
-
-    def extract(self, ask: Ask) -> Recalled:
-        """The answer of the offline provider: quotations and claims, no word of its own."""
-        return _extracted(self._quoted(ask))
-
-    def _quoted(self, ask: Ask) -> Answer:
-        view = ask.view
-        found = answer(view, ask.question, ask.now, ask.nearest)
-        return msgspec.structs.replace(found, cited=tuple(receipted(view, line) for line in found.cited))
-
-    def think(self, ask: Ask, funded: Funded) -> Recalled:
-        """The answer of a model that has read the memory.
-
-        Faults of the model are told in `failed`, and the extractive answer stands in where the model said nothing.
-
-        Raises:
-            NoemaError: the space cannot be read.
-        """
-        view, model = ask.view, funded.model
-        fallback = self._quoted(ask)
-        first = fitting(_first_look(view, ask, fallback))
-        primer = None if self._primers is None else self._primers.primer(ask.head, ask.state, ask.principal)
-        asker = find_person(view, ask.question.context.counterparty)
-        setting = Setting(
-            ask.question,
-            ask.now,
-            ask.rounds,
-            primer=primer,
-            asker=None if asker is None else record_of(view, asker),
-            earlier=ask.earlier,
-            look=first,
-        )
-        kip = toolbox(self._kip, ask.space_id, ask.principal, self._clock, ask.until)
-        tools = RecallTools(view, ask.space_id, ask.question, ask.now, kip)
-        meter = funded.meter(max(1, ask.rounds - 1))
-        terms = Terms(model, tools.use, self._clock, ask.until, funded.allowance)
-        script = answering(setting, model.capabilities.context_tokens, MAX_TOKENS)
-        finished = _finish(script, meter, terms, ask.rounds)
-        shown = tuple(dict.fromkeys((*(line.entity for line in first), *ids_seen(finished.trace))))
-        told = self._told(ask, finished, shown, fallback)
-        return msgspec.structs.replace(
-            told,
-            usage=wire.Usage(**msgspec.structs.asdict(meter.usage)),
-            model=told.model or finished.model or model.name,
-        )
-
-    def _told(self, ask: Ask, finished: Finished, shown: tuple[str, ...], fallback: Answer) -> Recalled:
-        """The answer; `model` is empty where the model's own words are told."""
-        said = conclude(finished, len(shown), fallback)
-        if said.extracted:
-            return msgspec.structs.replace(_extracted(fallback), failed=said.reason)
-        named = mentioned(said.text)
-        # What the answer names comes first, what else was shown after it; what nothing has shown is no receipt.
-        order = [*(each for each in named if each in shown), *(each for each in shown if each not in named)]
-        cited = self._cited(ask, order) if said.found else ()
-        touched = frozenset(shown) | {line.source for line in cited if line.source}
-        return Recalled(
-            text=numbered(said.text, [line.entity for line in cited]),
-            found=said.found,
-            model="",
-            uncertainty=said.uncertainty,
-            cited=cited,
-            touched=touched,
-            failed=said.reason,
-            degraded=fallback.degraded,
-        )
-
-    def _cited(self, ask: Ask, order: Iterable[str]) -> tuple[Line, ...]:
-        """Those that are there and visible now, told from the state and not from what the model saw."""
-        view = seen_by(self._spaces.load(ask.space_id), ask.principal)
-        found: list[Line] = []
-        for each in order:
-            line = record_of(view, each)
-            if line is not None:
-                found.append(line)
-            if len(found) == MAX_CITED:
-                break
-        return tuple(found)
+    recalled: Recalled
+    budget: wire.MemoryBudget
+    receipt: dict[str, Json]
 
 
-def _finish(script: Script, meter: Meter, terms: Terms, rounds: int) -> Finished:
-    """Run a script; its last round is kept for an answer without tools."""
-    finished = drive(converse(script, meter), terms)
-    if finished.ended != "turns" or rounds <= 1:
-        return finished
-    meter.limits = msgspec.structs.replace(meter.limits, turns=rounds)
-    closing = msgspec.structs.replace(goes_on(script, finished, LAST_ROUND), tools=())
-    last = drive(converse(closing, meter), terms)
-    return msgspec.structs.replace(
-        last, text=last.text or finished.text, trace=finished.trace, model=last.model or finished.model
+def effective(
+    asked: wire.RecallBudget | None, enforced: wire.RecallBudget | None
+) -> wire.RecallBudget | None:
+    """The budget that holds: a request may only tighten what the space's policy enforces; None for none.
+
+    Raises:
+        NoemaError: InvalidInput for another tokenizer.
+    """
+    given = [each for each in (asked, enforced) if each is not None]
+    for each in given:
+        if each.tokenizer is not None and each.tokenizer not in SPELLINGS:
+            raise NoemaError(
+                "InvalidInput",
+                f"budgets are counted by {O200K} and by no other tokenizer",
+                hint="Name that one, or leave `tokenizer` out.",
+                details={"member": "budget.tokenizer", "tokenizer": O200K},
+            )
+    if not given:
+        return None
+    return wire.RecallBudget(
+        tokenizer=O200K,
+        max_tokens=min(each.max_tokens for each in given),
+        context_tokens=min(each.context_tokens for each in given),
     )
 
 
-def _first_look(view: View, ask: Ask, fallback: Answer) -> list[Line]:
-    """What the extractive answer rests on, then what else the words find."""
-    found: dict[str, Line] = {}
-    for line in (*fallback.cited, *look(view, ask.question, ask.now, LOOKED)):
-        found.setdefault(line.entity, line)
-    return list(found.values())
+def quoted(ask: Ask) -> Answer:
+    """What the offline provider answers, with receipts that the caller may see."""
+    view = ask.view
+    found = answer(view, ask.question, ask.now, ask.nearest)
+    return msgspec.structs.replace(found, cited=tuple(receipted(view, line) for line in found.cited))
 
 
-def _extracted(found: Answer) -> Recalled:
+def extracted(found: Answer) -> Recalled:
+    """The offline provider's answer as one of a recall."""
     touched = frozenset(name for line in found.cited for name in (line.entity, line.source) if name)
     return Recalled(
         found.text, found.found, MODEL, found.uncertainty, found.cited, touched, degraded=found.degraded
     )
-
-
-def find_person(view: View, known_as: str | None) -> str | None:
-    """The person a caller's key or name stands for, if exactly one is known; none is ever made."""
-    if known_as is None:
-        return None
-    by_key = view.find(concept_key(PERSON, known_as))
-    if len(by_key) == 1:
-        return by_key[0]
-    named = find_named(view, known_as)
-    return named[0].id if len(named) == 1 else None

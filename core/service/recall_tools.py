@@ -19,14 +19,11 @@ from core.agents.recall.looking import look
 from core.agents.recall.records import row_of
 from core.agents.tools.calls import read_arguments
 from core.agents.tools.fitting import fit
-from core.authority import Principal
 from core.model.elements import Json
 from core.model.instants import Instant
 from core.models.chat import ToolCall, ToolResult
-from core.ports import Clock
 from core.query.wire import to_wire
-from core.service.agent_tools import Toolbox
-from core.service.kip import Kip
+from core.service.thinking import UseTool
 from core.state.view import View
 
 MAX_RESULT: Final = 16_000  # characters of one result
@@ -63,7 +60,7 @@ class RecallTools:
     """
 
     def __init__(
-        self, view: View, space_id: str, question: Question, now: Instant, kip: Toolbox | None
+        self, view: View, space_id: str, question: Question, now: Instant, kip: UseTool | None
     ) -> None:
         self._view = view
         self._space_id = space_id
@@ -89,7 +86,7 @@ class RecallTools:
             return ToolResult(call.id, call.name, as_data(fit(tool(call), MAX_RESULT)))
         if self._kip is None:
             return ToolResult(call.id, call.name, '{"error":"there is no such tool here"}', failed=True)
-        result = self._kip.use(call)
+        result = self._kip(call)
         text = result.content
         safe = as_data(text) if text.startswith(("{", "[")) else strip_footers(text)
         return msgspec.structs.replace(result, content=safe)
@@ -116,10 +113,3 @@ class RecallTools:
             "selected": len(self.selected),
             "unknown": [each for each in wanted if each not in self.found],
         }
-
-
-def toolbox(
-    kip: Kip | None, space_id: str, principal: Principal, clock: Clock, until: Instant
-) -> Toolbox | None:
-    """KIP's reading tools for a caller; None where there is no KIP."""
-    return None if kip is None else Toolbox(kip, space_id, principal, clock=clock, until=until)
