@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from core.service.conversations import Conversations
     from core.service.echoes import Echoes
     from core.service.erasure import Erasures
-    from core.service.fact_models import Role as FactRole
     from core.service.fact_schedule import FactSchedule
     from core.service.facts import Facts
     from core.service.forgetting import Forgetting
     from core.service.formation import Formation
+    from core.service.formation_model import Mind
     from core.service.kip import Kip
     from core.service.leases import Leases
     from core.service.ledger import Ledger
@@ -295,6 +295,24 @@ class Services:
             commits=self.commits,
             leases=self.leases,
             conversations=self.conversations,
+            mind=lambda: self.formation_mind,
+        )
+
+    @cached_property
+    def formation_mind(self) -> Mind:
+        """Formation with models."""
+        from core.service.formation_model import Mind
+        from core.service.notes import Notes
+
+        return Mind(
+            self.models,
+            self.kip,
+            Notes(self.table, self.entropy, self.commits, "formation"),
+            self.clock,
+            spaces=self.spaces,
+            commits=self.commits,
+            allowance_of=lambda space, model: self.ledger.allowance(space, "formation", model),
+            deployment=_section(self.settings.formation_section),
         )
 
     @cached_property
@@ -406,10 +424,10 @@ class Services:
             meanings=self.vectors if self._embeds else None,
         )
 
-    def _model_of(self, space: str, role: FactRole) -> ChatModel | None:
+    def _model_of(self, space: str, role: ModelRole) -> ChatModel | None:
         return self.models.of(space, role)  # built when a model is first asked for
 
-    def _allowance(self, space: str, role: FactRole, model: ChatModel) -> Allowance:
+    def _allowance(self, space: str, role: ModelRole, model: ChatModel) -> Allowance:
         return self.ledger.allowance(space, role, model)
 
     @cached_property
@@ -521,6 +539,18 @@ def _calm_collector() -> None:
     """
     gc.freeze()
     gc.set_threshold(20_000, 20, 100)
+
+
+def _section(setting: str) -> str:
+    """The deployment's own section of the formation prompt: the text itself, or `@` and the file that holds it."""
+    if not setting.startswith("@"):
+        return setting
+    from pathlib import Path
+
+    try:
+        return Path(setting[1:]).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError("NOEMA_FORMATION_SECTION names a file that cannot be read") from error
 
 
 def build(settings: Settings, world: Adapters) -> Services:

@@ -119,8 +119,7 @@ class FactRecall:
             for query, near in zip(queries, dense, strict=True):
                 found = search(namespace, query, resolved, dense=near)
                 recalled = answer(namespace, found, resolved, self._clock.now())
-                told = None if near is None else near.degraded
-                recalled = msgspec.structs.replace(recalled, degraded=told)
+                recalled = msgspec.structs.replace(recalled, degraded=self._degraded(near))
                 out.append((_with_graph(state, namespace, recalled, resolved), found))
         return out
 
@@ -139,6 +138,12 @@ class FactRecall:
         if len(texts) == 1:
             return [self._meanings.nearest(state, texts[0], deadline=deadline)]
         return self._meanings.nearest_each(state, texts, deadline=deadline)
+
+    def _degraded(self, near: Dense | None) -> str | None:
+        """Why meaning did not rank, or not everything; None if it did, or if the space wants none of it."""
+        if self._meanings is None:
+            return "no_embedder"
+        return None if near is None else near.degraded
 
     def _note(self, space_id: str, agent_id: str, recalled: Recalled) -> None:
         """That these facts were given: counted, and known if they come back. Best effort."""
