@@ -51,6 +51,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     sharding: int = 0
     models: ModelSettings = ModelSettings()
     embedder: EmbedderSetting = EmbedderSetting()
+    formation_section: str = ""
 
     @property
     def locked(self) -> bool:
@@ -95,6 +96,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         sharding=_shard(environ),
         models=_models(environ),
         embedder=_embedder(environ),
+        formation_section=environ.get("NOEMA_FORMATION_SECTION", ""),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from core.models.chat import ChatReply, ChatRequest, Usage
+from core.models.chat import Capabilities, ChatReply, ChatRequest, Usage
 from core.models.chat import ToolCall as Call
 from tests.doubles import says
 
@@ -172,8 +172,6 @@ class Obedient:
     """A model that tries to do whatever it was told, call by call, and then reports success."""
 
     def __init__(self, calls: list[tuple[str, dict[str, Any]]]) -> None:
-        from core.models.chat import Capabilities
-
         self.name = "obedient-1"
         self.capabilities = Capabilities()
         self.calls = list(calls)
@@ -186,4 +184,6 @@ class Obedient:
             return says("Done as ordered.")
         name, arguments = self.calls.pop(0)
         raw = msgspec.json.encode(arguments).decode()
-        return ChatReply("", (Call(f"c{len(self.calls)}", name, arguments, raw),), "tools", Usage(10, 5, 0, 1))
+        return ChatReply(
+            "", (Call(f"c{len(self.calls)}", name, arguments, raw),), "tools", Usage(10, 5, 0, 1)
+        )

@@ -9,9 +9,9 @@ from typing import Any
 
 from core.model.elements import Assertion, Concept, Proposition
 from core.models.budget import Limits
-from core.models.chat import ChatModel, ChatReply, ChatRequest
+from core.models.chat import Capabilities, ChatModel, ChatReply, ChatRequest
 from core.service.erasure import Erasures
-from core.service.formation_model import Mind
+from core.service.formation_model import LIMITS, Mind
 from core.service.kip import Kip
 from core.service.notes import Notes
 from core.service.thinking import Allowance, Unlimited
@@ -37,13 +37,17 @@ class Thinking(World):
         self.erasures = Erasures(self.spaces, upkeep, self.entropy)
         self.kip = Kip(self.spaces, self.commits, self.erasures, self.clock, secret=b"k" * 32)
         self.notes = Notes(self.table, self.entropy, self.commits, "formation")
-        self.formation.mind = Mind(
-            models=FixedModels(model),
-            kip=lambda: self.kip,
-            notes=self.notes,
-            allowance_of=lambda _: allowance or Unlimited(),
-            limits=limits or Limits(turns=200, tokens=3_000_000),
+        mind = Mind(
+            FixedModels(model),
+            self.kip,
+            self.notes,
+            self.clock,
+            spaces=self.spaces,
+            commits=self.commits,
+            allowance_of=lambda space, model: allowance or Unlimited(),
+            limits=limits or LIMITS,
         )
+        self.formation.mind = lambda: mind
 
     def claims(self, space: str = "home", *, status: str | None = "active") -> list[str]:
         """Claims in short: who says of whom what; denied ones with "not"."""
@@ -91,6 +95,11 @@ def lives_in(place: str, *, who: str = "who1", msg: str = "msg1", superseding: s
     )
 
 
+def likes_tea(msg: str) -> str:
+    """The command for "I like tea", once tea is a Topic."""
+    return f'ASSERT (:who1, "likes", {{type: "Topic", key: "tea"}}) {{by: :who1, mode: "stated", evidence: :{msg}}}'
+
+
 def lines_of(request: ChatRequest) -> list[dict[str, Any]]:
     """The messages that a request's opening shows."""
     found = []
@@ -112,15 +121,17 @@ class Reading:
     It keeps to the protocol: one call with all commands, then a report. `asked` keeps every request.
     """
 
-    def __init__(self, read: Callable[[ChatRequest], list[str]], name: str = "reading-1", **capabilities: Any) -> None:
-        from core.models.chat import Capabilities
-
+    def __init__(
+        self, read: Callable[[ChatRequest], list[str]], name: str = "reading-1", **capabilities: Any
+    ) -> None:
         self.name = name
         self.capabilities = Capabilities(**capabilities)
         self.read = read
         self.asked: list[ChatRequest] = []
 
-    def chat(self, request: ChatRequest, *, deadline: int, on_text: Any = None, cancelled: Any = None) -> ChatReply:
+    def chat(
+        self, request: ChatRequest, *, deadline: int, on_text: Any = None, cancelled: Any = None
+    ) -> ChatReply:
         """The next reply."""
         self.asked.append(request)
         if request.turns[-1].speaker == "tool" or "Review, once" in request.turns[-1].text:

@@ -108,7 +108,7 @@ TOWNS: Final = ("Rome", "Paris", "Kyoto", "Vienna", "Lima", "Cairo")
 NAMES: Final = ("Alice", "Bob", "Chen", "Dara", "Emeka", "Farid")
 IDLE: Final = (
     "If I moved to {}, I'd miss my friends.", "I might move to {}.", "Should I move to {}?",
-    "My colleague said: \"I live in {}.\"", "I wish I lived in {}.", "Imagine living in {}!",
+    'My colleague said: "I live in {}."', "I wish I lived in {}.", "Imagine living in {}!",
     "I almost moved to {} once.", "I dreamed that I lived in {}.",
 )  # fmt: skip
 
@@ -211,7 +211,11 @@ def _again(chance: random.Random) -> Iterator[Case]:
         ("I went on a trip to {} in {}.", "I went to {} again in {}."),
         ("I travelled to {} in {}.", "I travelled to {} in {} again."),
     )
-    spans = (("March 2024", "2024-03", "2024-04"), ("May 2025", "2025-05", "2025-06"), ("January 2026", "2026-01", "2026-02"))
+    spans = (
+        ("March 2024", "2024-03", "2024-04"),
+        ("May 2025", "2025-05", "2025-06"),
+        ("January 2026", "2026-01", "2026-02"),
+    )
     for first, second in forms:
         for town in chance.sample(TOWNS, 4):
             who, (one, two) = chance.choice(NAMES), sorted(chance.sample(spans, 2), key=lambda span: span[1])
@@ -365,7 +369,11 @@ def _order(chance: random.Random) -> Iterator[Case]:
             who, (old, new) = chance.choice(NAMES), chance.sample(slot.values, 2)
             first, second = Means(slot.predicate, old), Means(slot.predicate, new, ends=True)
             # 01:00 at UTC+9 on the 2nd is 16:00 UTC on the 1st, before 20:00 at UTC-8 on the 1st: 04:00 UTC on the 2nd
-            earlier, later = (day(3, 1), day(4, 1)) if kind == "late" else (day(4, 2, 1, "+09:00"), day(4, 1, 20, "-08:00"))
+            earlier, later = (
+                (day(3, 1), day(4, 1))
+                if kind == "late"
+                else (day(4, 2, 1, "+09:00"), day(4, 1, 20, "-08:00"))
+            )
             arrived_early = (
                 Said(who, slot.changes[0].format(new), later, (msgspec.structs.replace(second, ends=True),)),
                 Said(who, slot.states[0].format(old), earlier, (first,)),
@@ -407,8 +415,16 @@ def _same(chance: random.Random) -> Iterator[Case]:
 
 def _more(chance: random.Random) -> Iterator[Case]:
     """Ends and beginnings in one breath, relatives, dates that lie back, words taken back."""
+
     def case(family: str, name: str, said: tuple[Said, ...], current: str, *record: str) -> Case:
-        return Case(family, said[-1].text, said, frozenset([name]), frozenset([current] if current else []), frozenset(record))
+        return Case(
+            family,
+            said[-1].text,
+            said,
+            frozenset([name]),
+            frozenset([current] if current else []),
+            frozenset(record),
+        )
 
     places, firms, jobs = (slot.values for slot in (SLOTS[0], SLOTS[1], SLOTS[3]))
     for text, name, values in (
@@ -438,7 +454,11 @@ def _more(chance: random.Random) -> Iterator[Case]:
                 Said(who, slot.states[0].format(value), day(3, 1), (Means(name, value),)),
                 Said(who, text.format(value), day(3, 2), (Means(name, value, stance="reject", ends=True),)),
             ), told(who, name, value, held=False), told(who, name, value))  # fmt: skip
-    for text in ("I moved to {} in January.", "I moved to {} two months ago.", "I relocated to {} last year."):
+    for text in (
+        "I moved to {} in January.",
+        "I moved to {} two months ago.",
+        "I relocated to {} last year.",
+    ):
         for _ in range(2):
             who, (old, new) = chance.choice(NAMES), chance.sample(places, 2)
             yield case("dated", "lives_in", (
@@ -477,7 +497,9 @@ def _free(chance: random.Random) -> Iterator[Case]:
         slot = next(slot for slot in SLOTS if slot.predicate == name)
         for _ in range(2):
             who, new = chance.choice(NAMES), chance.choice(values)
-            old = {"diet": "vegan", "relationship_status": "single"}.get(name) or chance.choice([v for v in values if v != new])
+            old = {"diet": "vegan", "relationship_status": "single"}.get(name) or chance.choice(
+                [v for v in values if v != new]
+            )
             yield Case(
                 "free", text,
                 (
@@ -519,7 +541,13 @@ def reader_of(case: Case) -> Callable[[ChatRequest], list[str]]:
 
 def _command(means: Means, line: dict[str, Any], known: list[dict[str, Any]], said: Said) -> str:
     who = line["by"]
-    kind = {"lives_in": "Place", "visited": "Place", "works_for": "Organization", "likes": "Topic", "dislikes": "Topic"}
+    kind = {
+        "lives_in": "Place",
+        "visited": "Place",
+        "works_for": "Organization",
+        "likes": "Topic",
+        "dislikes": "Topic",
+    }
     creates, subject, obj = [], f":{who}", f'"{means.value}"'
     if means.predicate in kind:
         key = means.value.lower()
@@ -533,7 +561,11 @@ def _command(means: Means, line: dict[str, Any], known: list[dict[str, Any]], sa
             f'UPSERT CONCEPT ?s {{ MATCH {{type: "Person", key: "{key}"}} SET FIELDS {{name: "{means.of}"}} }}'
         )
         subject = "?s"
-    later = [one["id"] for one in known if _replaces(means, one) and parse_instant(one["at"]) > parse_instant(said.at)]
+    later = [
+        one["id"]
+        for one in known
+        if _replaces(means, one) and parse_instant(one["at"]) > parse_instant(said.at)
+    ]
     old = [one["id"] for one in known if _replaces(means, one) and one["id"] not in later]
     ends = [(name, end) for name, end in (("from", means.start), ("until", means.until)) if end]
     valid = f", valid: {{{', '.join(f'{name}: "{end}"' for name, end in ends)}}}" if ends else ""
@@ -591,11 +623,17 @@ def judge(state: SpaceState, case: Case, *, now: Instant | None = None) -> Verdi
         words = getattr(about.object, "value", None)
         value = _name(state, about.object.id) if words is None else str(words)  # type: ignore[union-attr]
         text = told(
-            _name(state, claim.asserted_by), name, value, of=_name(state, about.subject), held=claim.stance == "support"
+            _name(state, claim.asserted_by),
+            name,
+            value,
+            of=_name(state, about.subject),
+            held=claim.stance == "support",
         )
         if name not in case.predicates:
             continue
-        record.setdefault(text, set()).add((claim.valid_time.start, claim.valid_time.until, claim.asserted_at))
+        record.setdefault(text, set()).add(
+            (claim.valid_time.start, claim.valid_time.until, claim.asserted_at)
+        )
         valid = claim.valid_time
         open_now = (valid.start is None or valid.start <= at) and (valid.until is None or valid.until > at)
         if claim.status == "active" and open_now:
@@ -647,9 +685,16 @@ def measure(found: list[Case], *, model: bool) -> list[Share]:
     counts: dict[str, Counter[str]] = {}
     for case in found:
         verdict = judge(form_case(case, model=model).spaces.load("home"), case)
-        told_by = {"cases": True, "current": verdict.current, "history": verdict.history, "right": verdict.right}
+        told_by = {
+            "cases": True,
+            "current": verdict.current,
+            "history": verdict.history,
+            "right": verdict.right,
+        }
         for family in (case.family, "all"):
             counts.setdefault(family, Counter()).update(name for name, held in told_by.items() if held)
     every = counts.pop("all")
     rows = [*counts.items(), ("all", every)]
-    return [Share(name, *(row[part] for part in ("cases", "current", "history", "right"))) for name, row in rows]
+    return [
+        Share(name, *(row[part] for part in ("cases", "current", "history", "right"))) for name, row in rows
+    ]

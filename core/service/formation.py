@@ -45,7 +45,7 @@ from core.ports import (
 from core.service.commit import Commits, Fenced, RowRefused
 from core.service.conversations import Conversations, Record
 from core.service.faults import reading
-from core.service.formation_model import Kept, Mind, Outcome, Place, Reader, add_warnings
+from core.service.formation_place import Kept, Outcome, Place, Reader, add_warnings
 from core.service.hints import send_hint
 from core.service.leases import Leases
 from core.service.spaces import Spaces
@@ -113,7 +113,7 @@ class Formation:
         commits: Commits,
         leases: Leases,
         conversations: Conversations,
-        mind: Mind | None = None,
+        mind: Callable[[], Reader] | None = None,
     ) -> None:
         self.mind = mind
         self.table = table
@@ -319,28 +319,18 @@ class _Run:
         """Form a conversation with the space's model, else without one; whether the drain may go on."""
         mind = self._service.mind
         offline = record.text("reader") == "offline"
-        model = None if mind is None or offline else mind.models.of(self._space_id, WORK)
-        if model is None and not offline and record.row.get("captured") is not None:
-            self._without_model(record, "no_model")  # it was filed for a model that is no more
-            return True
-        if mind is None or model is None:
-            self._parts(record, head, dialogue)
-            self._formed.append(record.number)
-            return True
         place = Place(
             self._space_id, str(head.instance), record, dialogue, self._ends(head), until=self._deadline
         )
-        service = self._service
-        reader = Reader(
-            mind,
-            model,
-            place,
-            lease=self.lease,
-            spaces=service.spaces,
-            commits=service.commits,
-            clock=service.clock,
-        )
-        return self._after(record, head, reader.read())
+        outcome = None if mind is None or offline else mind().read(place, self.lease)
+        if outcome is not None:
+            return self._after(record, head, outcome)
+        if not offline and record.row.get("captured") is not None:
+            self._without_model(record, "no_model")  # it was filed for a model that is no more
+            return True
+        self._parts(record, head, dialogue)
+        self._formed.append(record.number)
+        return True
 
     def _after(self, record: Record, head: Head, outcome: Outcome) -> bool:
         if outcome.reaction in ("complete", "warn"):
@@ -503,8 +493,7 @@ class _Run:
     def _has_model(self, record: Record) -> bool:
         """Whether it was a model that failed to form a conversation."""
         mind = self._service.mind
-        offline = record.text("reader") == "offline"
-        return mind is not None and not offline and mind.models.of(self._space_id, WORK) is not None
+        return mind is not None and record.text("reader") != "offline" and mind().serves(self._space_id)
 
     def _note(self, proposal: Proposal) -> None:
         """Write rows under the lease without a commit of memory."""

@@ -17,9 +17,8 @@ from typing import Final
 
 import msgspec
 
-from core.agents.dialogue import Dialogue
 from core.agents.formation.captured import ensure_reader, find_captured, find_events, find_products
-from core.agents.formation.ending import Reaction, react, why
+from core.agents.formation.ending import react, why
 from core.agents.formation.telling import (
     REVIEW_FROM,
     Telling,
@@ -43,29 +42,28 @@ from core.model.instants import Instant
 from core.models.budget import Limits, Meter
 from core.models.chat import Capabilities, ChatModel, ChatReply, ChatRequest, Models, Turn, Usage
 from core.models.run import Finished, Script, converse, goes_on
-from core.ports import Clock, Row, Update, When, Write
+from core.ports import Clock, Row, Update, When
 from core.schema.environment import environment_of
 from core.service.agent_tools import Toolbox, Writing
 from core.service.commit import Commits
 from core.service.conversations import Record
+from core.service.formation_place import CALL_MS, COMMIT_MS, Kept, Outcome, Place, add_warnings
 from core.service.kip import Kip
-from core.service.leases import Leases
 from core.service.notes import Notes
 from core.service.spaces import Spaces
 from core.service.thinking import Allowance, Terms, Unlimited, drive
-from core.service.values import Fence, Idempotency, Proposal
+from core.service.values import Idempotency, Proposal
 from core.state.space import SpaceState
 from core.storage.layout import conversation_sk, space_pk
 from core.transaction.draft import Draft
 
 WORK: Final = "formation"
 RUN_MS: Final = 30 * 60 * 1000  # contract §4.6: of all runs over one conversation
-CALL_MS: Final = 180_000  # of one request to the model
-LEASE_MS: Final = 300_000  # while a model is asked: a request fits into it with room
-COMMIT_MS: Final = 20_000
-LEAST_MS: Final = 15_000  # with less time left no run is begun
 MAX_GOES: Final = 5  # times a window is begun without being finished: workers that die, turns too short
 MAX_REPORT: Final = 2_000  # characters of the model's last words on the record
+LIMITS: Final = Limits(
+    turns=200, tokens=3_000_000
+)  # contract §4.6, and a bound on what a conversation may cost
 _RIGHTS: Final = frozenset({
     "read", "search", "project", "create", "update", "record_attributed_assertion", "retract_own",
     "supersede_own", "derive",
@@ -73,44 +71,61 @@ _RIGHTS: Final = frozenset({
 """What a run may do on the caller's behalf: nothing that deletes, archives, merges, shares or governs."""
 
 
-def _unlimited(space_id: str) -> Allowance:  # noqa: ARG001 - as a ledger's
+def _unlimited(space_id: str, model: ChatModel) -> Allowance:  # noqa: ARG001 - as a ledger's
     return Unlimited()
 
 
-class Mind(msgspec.Struct, frozen=True):
-    """What formation with models needs.
+class Mind:
+    """Formation with models, for every space that has one. Safe to share between threads.
 
-    models: which model serves a space; none there means the offline reader. kip: runs the model's commands, made
-    when first asked for. allowance_of: what a space may spend today. deployment: the operator's own section of the
-    prompt. limits: of one conversation, all its runs together.
+    Args:
+        models: which model serves a space; none there means the offline reader.
+        kip: runs the model's commands.
+        notes: of formation.
+        clock: the time.
+        spaces: reads.
+        commits: the one commit loop.
+        allowance_of: what a space may spend on a model today.
+        deployment: the operator's own section of the prompt.
+        limits: of one conversation, all its runs together.
     """
 
-    models: Models
-    kip: Callable[[], Kip]
-    notes: Notes
-    allowance_of: Callable[[str], Allowance] = _unlimited
-    deployment: str = ""
-    limits: Limits = Limits(turns=200, tokens=3_000_000)
+    def __init__(
+        self,
+        models: Models,
+        kip: Kip,
+        notes: Notes,
+        clock: Clock,
+        *,
+        spaces: Spaces,
+        commits: Commits,
+        allowance_of: Callable[[str, ChatModel], Allowance] = _unlimited,
+        deployment: str = "",
+        limits: Limits = LIMITS,
+    ) -> None:
+        self.models = models
+        self.kip = kip
+        self.notes = notes
+        self.clock = clock
+        self.spaces = spaces
+        self.commits = commits
+        self.allowance_of = allowance_of
+        self.prompt = system_prompt(deployment)
+        self.limits = limits
 
+    def serves(self, space_id: str) -> bool:
+        """Whether a space has a model."""
+        return self.models.of(space_id, WORK) is not None
 
-class Kept:
-    """A lease that is renewed as it is used."""
+    def read(self, place: Place, lease: Kept) -> Outcome | None:
+        """Form a conversation as far as it goes; None where the space has no model.
 
-    def __init__(self, leases: Leases, clock: Clock, space_id: str, fence: Fence) -> None:
-        self.fence = fence
-        self._leases = leases
-        self._clock = clock
-        self._space_id = space_id
-
-    def renew(self, ttl_ms: int) -> None:
-        """Let it last that long from now. Raises `Fenced`."""
-        self.fence = self._leases.renew(self._space_id, self.fence, ttl_ms)
-
-    def __call__(self) -> Fence:
-        """The fence, good for one more request to the model. Raises `Fenced`."""
-        if self.fence.until - self._clock.now() < CALL_MS + COMMIT_MS:
-            self.renew(LEASE_MS)
-        return self.fence
+        Raises:
+            Fenced: the lease is lost.
+            NoemaError: the store failed.
+        """
+        model = self.models.of(place.space_id, WORK)
+        return None if model is None else _Reader(self, model, place, lease).read()
 
 
 class _Watched:
@@ -137,46 +152,16 @@ class _Watched:
         return self._model.chat(request, deadline=until, on_text=on_text, cancelled=cancelled)
 
 
-class Place(msgspec.Struct, frozen=True):
-    """Where a conversation is formed: its space, row and content, what ends it, and until when (ms)."""
-
-    space_id: str
-    instance: str
-    record: Record
-    dialogue: Dialogue
-    ends: Callable[[Record], tuple[tuple[Write, ...], Row]]
-    until: Instant
-
-
-class Outcome(msgspec.Struct, frozen=True):
-    """What became of it. `reason` is for the record where it was not simply formed."""
-
-    reaction: Reaction
-    reason: str = ""
-
-
-class Reader:
+class _Reader:
     """One conversation, read by a model."""
 
-    def __init__(
-        self,
-        mind: Mind,
-        model: ChatModel,
-        place: Place,
-        *,
-        lease: Kept,
-        spaces: Spaces,
-        commits: Commits,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, mind: Mind, model: ChatModel, place: Place, lease: Kept) -> None:
         self._mind = mind
         self._place = place
         self._lease = lease
-        self._spaces = spaces
-        self._commits = commits
-        self._clock = clock
-        self._model = _Watched(model, lease, clock)
-        self._began = clock.now()
+        self._clock = mind.clock
+        self._model = _Watched(model, lease, mind.clock)
+        self._began = mind.clock.now()
         record, limits = place.record, mind.limits
         self._meter = Meter(
             Limits(
@@ -276,7 +261,7 @@ class Reader:
             parts.append(tell_done(state, products))
         capabilities = self._model.capabilities
         return Script(
-            system=system_prompt(self._mind.deployment),
+            system=self._mind.prompt,
             opening=(Turn("user", "\n\n".join([*parts, ask] if ask else parts)),),
             tools=FORMING,
             context_tokens=capabilities.context_tokens,
@@ -290,7 +275,7 @@ class Reader:
             use_tool=self._toolbox([one for _, one in messages], until).use,
             clock=self._clock,
             until=until,
-            allowance=self._mind.allowance_of(self._place.space_id),
+            allowance=self._mind.allowance_of(self._place.space_id, self._model),
         )
         finished = drive(converse(script, self._meter), terms)
         self._report = finished.text or self._report
@@ -317,9 +302,9 @@ class Reader:
             # who speaks alone may withdraw; among several nobody can tell who asks for what
             actors=frozenset({reader} | people) if len(people) == 1 else frozenset({reader}),
         )
-        writing = Writing(self._lease, rules, seal, self._commits, self._mind.notes)
+        writing = Writing(self._lease, rules, seal, self._mind.commits, self._mind.notes)
         return Toolbox(
-            self._mind.kip(), place.space_id, principal, clock=self._clock, until=until, writing=writing
+            self._mind.kip, place.space_id, principal, clock=self._clock, until=until, writing=writing
         )
 
     def _given(self, state: SpaceState) -> dict[str, Json]:
@@ -406,7 +391,7 @@ class Reader:
     def _commit(self, step: str, decide: Callable[[SpaceState], Proposal]) -> Json:
         place = self._place
         key = f"{place.instance}:{place.record.number}:{place.record.count('run')}:{step}"
-        return self._commits.commit(
+        return self._mind.commits.commit(
             place.space_id,
             decide,
             deadline=self._clock.now() + COMMIT_MS,
@@ -419,7 +404,9 @@ class Reader:
         row: Row = {**assign, "updated": self._clock.now()}
         proposal = Proposal(None, rows=(self._update(row),))
         deadline = self._clock.now() + COMMIT_MS
-        self._commits.commit(self._place.space_id, lambda _: proposal, deadline=deadline, fence=self._lease())
+        self._mind.commits.commit(
+            self._place.space_id, lambda _: proposal, deadline=deadline, fence=self._lease()
+        )
 
     def _update(self, assign: Row, **seen: int | None) -> Update:
         record = self._place.record
@@ -447,14 +434,7 @@ class Reader:
         return row
 
     def _load(self) -> SpaceState:
-        return self._spaces.load(self._place.space_id)
-
-
-def add_warnings(record: Record, more: list[str]) -> str:
-    """The record's warnings and more, as the row keeps them."""
-    held = record.text("warnings")
-    kept: list[str] = [] if held is None else msgspec.json.decode(held, type=list[str])
-    return msgspec.json.encode([*kept, *(one for one in more if one not in kept)]).decode()
+        return self._mind.spaces.load(self._place.space_id)
 
 
 def _usage(record: Record) -> Usage:

@@ -38,7 +38,9 @@ def protected(world: Thinking) -> dict[str, Any]:
     state = world.spaces.load("home")
     kinds = ("concept", "proposition", "assertion", "evidence", "activity")
     elements = {found: state.get(found) for kind in kinds for found in state.ids(kind)}
-    tokens = [sk for sk, _ in world.table.query(space_pk("home"), *ALL_ROWS, limit=1000) if sk[:2] in ("T#", "TN")]
+    tokens = [
+        sk for sk, _ in world.table.query(space_pk("home"), *ALL_ROWS, limit=1000) if sk[:2] in ("T#", "TN")
+    ]
     return {"elements": elements, "meta": msgspec.to_builtins(state.meta), "tokens": tokens}
 
 

@@ -8,12 +8,13 @@ import pytest
 from core.agents.prompts.formation import VERSION
 from core.errors import NoemaError
 from core.model.elements import Activity, Assertion, Evidence
+from core.models.budget import Limits
 from core.models.chat import ChatReply, ModelFault, ToolCall
 from core.ports import Unavailable
 from core.service.formation import SPAN_MS
 from core.storage.memory import MemoryObjects, MemoryTable
 from tests.doubles import Crash, FailingObjects, FailingTable, FakeClock, Faults, ScriptedModel, calls, says
-from tests.mind import Reading, Thinking, kip, known_of, lines_of, lives_in
+from tests.mind import Reading, Thinking, kip, known_of, likes_tea, lines_of, lives_in
 from tests.services import MINUTE
 
 
@@ -100,7 +101,7 @@ def test_an_update_supersedes_what_the_speaker_claimed():
         old = next((one["id"] for one in known_of(request) if "lives_in" in one["claim"]), None)
         return [lives_in(lines_of(request)[0]["text"].split()[-1].strip("."), superseding=old)]
 
-    world.formation.mind = Thinking(Reading(read), world.table, world.objects, world.clock).formation.mind
+    world = Thinking(Reading(read), world.table, world.objects, world.clock, seed=1)
     world.say("home", "I live in Berlin.", at="2026-05-01T10:00:00Z")
     world.say("home", "I moved to Munich.", at="2026-05-02T10:00:00Z")
     assert world.drain().formed == (1, 2)
@@ -173,8 +174,6 @@ def test_a_run_that_ends_badly_after_it_wrote_is_formed_with_a_warning(script: A
 )
 def test_a_model_that_can_never_do_it_is_stood_in_for_at_once(script: Any, last: Any, warning: str):
     """A fault that stays, or a budget without a turn, lets the offline reader form it, and the record says so."""
-    from core.models.budget import Limits
-
     limits = Limits(turns=0) if warning == "model_turns" else None
     world = Thinking(ScriptedModel(script, last=last), limits=limits)
     world.create()
@@ -353,17 +352,19 @@ def test_a_failed_review_undoes_nothing_and_repeats_nothing():
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("error", [Unavailable, Crash])
+@pytest.mark.parametrize("error", [Unavailable, Crash, None])
 def test_a_fault_at_any_write_loses_and_doubles_nothing(after: bool, error: Any):
-    """Wherever the store fails or the process dies, the next drain ends with everything once."""
+    """Wherever the store fails or the process dies, the next drain ends with everything once.
+
+    None stands for a process that is killed: from that write on nothing of it happens, not even the release.
+    """
 
     def read(request: Any) -> list[str]:
         number = {line["text"]: f"msg{line['msg']}" for line in lines_of(request)}
         return [
             lives_in("Berlin", msg=number["I live in Berlin."]),
             'UPSERT CONCEPT ?t { MATCH {type: "Topic", key: "tea"} SET FIELDS {name: "tea"} }',
-            f'ASSERT (:who1, "likes", {{type: "Topic", key: "tea"}}) '
-            f'{{by: :who1, mode: "stated", evidence: :{number["I like tea."]}}}',
+            likes_tea(number["I like tea."]),
         ]
 
     at, faulted = 0, True
@@ -373,7 +374,7 @@ def test_a_fault_at_any_write_loses_and_doubles_nothing(after: bool, error: Any)
         first = Thinking(Reading(read), table, objects, clock)
         first.create()
         first.say("home", "I live in Berlin.", "I like tea.")
-        faults = Faults([at], after=after, error=error)
+        faults = Faults(range(at, at + 999) if error is None else [at], after=after, error=error or Crash)
         failing = Thinking(
             Reading(read), FailingTable(table, faults), FailingObjects(objects, faults), clock, seed=1
         )
