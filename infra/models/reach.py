@@ -26,6 +26,7 @@ Reach = Literal["any", "public", "private"]
 owner gave. private: also without TLS, but then only this machine and private networks."""
 
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_EC2: Final = ipaddress.ip_network("fd00:ec2::/32")  # AWS's metadata service over IPv6
 
 
 class Unreachable(ModelFault):
@@ -46,8 +47,8 @@ def reach_of(url: str, *, trusted: bool) -> Reach:
         port = parsed.port
     except (httpx.InvalidURL, ValueError) as error:
         raise ValueError("the base URL is no URL") from error
-    if port == 0 or not parsed.host:
-        raise ValueError("the base URL names no host")
+    if not parsed.host or (port is not None and not 0 < port < 65_536):
+        raise ValueError("the base URL names no host and port")
     literal = _literal(parsed.host)
     if parsed.scheme == "https" and trusted:
         return "any"
@@ -75,9 +76,11 @@ def is_private(address: Address) -> bool:
     inner = _inner(address)
     if inner is not None:
         return is_private(inner)
+    if address.is_loopback:
+        return True
     if address.is_link_local or address.is_multicast or address.is_unspecified or address.is_reserved:
         return False
-    return address.is_loopback or address.is_private
+    return address.is_private and address not in _EC2
 
 
 def _inner(address: Address) -> ipaddress.IPv4Address | None:
