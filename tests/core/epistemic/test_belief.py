@@ -205,15 +205,18 @@ def test_epi_013_import_is_no_endorsement(minds: Minds) -> None:
 
 
 def test_imports_of_one_capsule_are_one_origin(minds: Minds) -> None:
-    """Two claims that came in together do not confirm each other."""
+    """Two claims that came in together do not confirm each other, and gain no trust by whom they name."""
     minds.commit()
     draft = Draft(minds.state, now=minds.now, origin=Origin("tester", "import", "capsule-1"))
     minds.draft = draft
     minds.claim(minds.fact, minds.bob, mode="imported")
     minds.claim(minds.fact, minds.carol, mode="imported")
+    trust: TrustState = minds.options["trust"]
+    unsaid = minds.belief()
+    minds.options["trust"] = TrustState((*trust.records, TrustRecord("import", "capsule-1", "trusted")))
     belief = minds.belief()
 
-    assert belief["status"] == "accepted"
+    assert (unsaid["status"], belief["status"]) == ("insufficient", "accepted")
     assert len(belief["support"]["root_groups"]) == 1
 
 

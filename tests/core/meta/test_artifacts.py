@@ -194,10 +194,10 @@ def test_verifying_changes_nothing(nexus):
 
 
 def test_signatures_are_named_and_not_believed(nexus):
-    """Each signature of a package is a proof that was not checked, of a signer that nobody here knows."""
+    """A signature of a form that is not known here is told as that: neither good nor bad, of nobody."""
     signed = {**package(SECONDARY), "integrity": {**package(SECONDARY)["integrity"], "signatures": [{}, {}]}}
 
     value = nexus.get("VERIFY SCHEMA PACKAGE :p", p=signed)
 
-    assert (value["signer"], value["signatures"], len(value["proofs"])) == ("unresolved", "not_checked", 2)
+    assert (value["signer"], value["signatures"], len(value["proofs"])) == ("unresolved", "checked", 2)
     assert {proof["cryptographically_valid"] for proof in value["proofs"]} == {None}

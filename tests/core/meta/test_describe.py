@@ -254,12 +254,7 @@ def test_the_bounds_are_those_that_negotiation_uses(nexus):
         ("belief_slot", 'FIND(?s.status) WHERE { ?s BELIEF SLOT (:alice, "prefers") }', None),
         ("change_stream", "CHANGES AFTER SEQ 0", None),
         ("read_snapshots", "SNAPSHOT", None),
-        (
-            "snapshot_export",
-            'EXPORT CAPSULE ?r WHERE { ?r CONCEPT {type: "Person"} }',
-            "UnsupportedCapability",
-        ),
-        ("preview_import", 'PREVIEW IMPORT CAPSULE "x" INTO "test"', "UnsupportedCapability"),
+        ("snapshot_export", 'EXPORT CAPSULE ?r WHERE { ?r CONCEPT {type: "Person"} }', None),
     ],
 )
 def test_claims_and_behaviour_agree(nexus, capability, command, code):
@@ -379,24 +374,3 @@ def test_trust_is_for_the_owner_to_know(nexus):
     assert ask('DESCRIBE TRUST "C-9"', Principal("owner"))["result"]["stated"] is False
     assert ask("DESCRIBE TRUST", READER)["result"]["records"] == "not_shown"
     assert ask('DESCRIBE TRUST "C-1"', READER)["error"]["code"] == "NotAuthorized"
-
-
-# --- what is not there
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "DESCRIBE CAPSULE :c", "VERIFY CAPSULE :c", "VALIDATE CAPSULE :c",
-        "VALIDATE IMPORT PLAN :c", 'PREVIEW IMPORT CAPSULE :c INTO "test"',
-        'EXPORT CAPSULE ?r WHERE { ?r CONCEPT {type: "Person"} }',
-    ],
-)  # fmt: skip
-def test_capsules_are_refused_by_name(nexus, command):
-    """Every Capsule command says which one is not there, and changes nothing (KIP2-META-023)."""
-    before = nexus.state.ver
-    error = nexus.refused(command, **({"c": "artifact-1"} if ":c" in command else {}))
-
-    assert error["code"] == "UnsupportedCapability"
-    assert any(word in error["message"] for word in ("CAPSULE", "IMPORT PLAN"))
-    assert nexus.state.ver == before
