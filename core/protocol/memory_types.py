@@ -76,6 +76,12 @@ class MemoryMetrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     corrections: int | None = None
     decayed: int | None = None
     recalls_completed: int | None = None
+    entities_recalled: int | None = None
+    probe_hits: int | None = None
+    probe_misses: int | None = None
+    negative_cache_hits: int | None = None
+    uncertainty_reports: int | None = None
+    uncertainty_sum: float | None = None
     updated_at: int | None = None
 
 
@@ -96,6 +102,8 @@ class MemoryStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     model: str
     groundability: float | None = None
     correction_rate: float | None = None
+    probe_hit_rate: float | None = None
+    avg_uncertainty: float | None = None
     maintenance_tokens_per_recall: float | None = None
     last_settlement: Json = None
     last_self_test: Json = None

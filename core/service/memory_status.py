@@ -15,8 +15,9 @@ from core.protocol.memory_types import MemoryGraph, MemoryMetrics, MemoryStatus
 from core.service.faults import reading
 from core.service.ledger import usage_of
 from core.service.maintenance_marks import Marks
+from core.service.reading_counts import counts_of
 from core.service.spaces import Spaces
-from core.storage.layout import counter_sk, ledger_total_sk, space_pk
+from core.storage.layout import ledger_total_sk, space_pk
 
 
 class MemoryStatuses:
@@ -30,7 +31,8 @@ class MemoryStatuses:
     def status(self, space_id: str) -> MemoryStatus:
         """How the memory of a space fares.
 
-        `recalls_completed` is how many recalls were put on record: anonymous readers of a public space leave none.
+        Recalls and probes of anonymous readers of a public space are not counted, and a probe that a kept miss
+        answered is neither a hit nor a miss.
 
         Raises:
             NoemaError: `NotFoundOrNotVisible`, `ServiceUnavailable`.
@@ -38,13 +40,18 @@ class MemoryStatuses:
         with reading():
             head, state = self._spaces.read_current(space_id)
             marks = self._marks.read(space_id)
-            counter = self._table.get(space_pk(space_id), counter_sk("recall")) or {}
+            read = counts_of(self._table, space_id, head.instance)
             spent = usage_of(self._table.get(space_pk(space_id), ledger_total_sk()) or {})["maintenance"]
-        mine = counter.get("instance", head.instance) == head.instance
-        recalls = _count(counter, "n") if mine else 0
+        recalls = read.recalls
         maintained = "updated" in marks
         metrics = MemoryMetrics(
-            recalls_completed=recalls or 0,
+            recalls_completed=recalls,
+            entities_recalled=read.entities,
+            probe_hits=read.hits,
+            probe_misses=read.misses,
+            negative_cache_hits=read.cached,
+            uncertainty_reports=read.reports,
+            uncertainty_sum=read.uncertainty,
             self_test_tested=_count(marks, "tested"),
             self_test_grounded=_count(marks, "grounded"),
             reencode_tasks=_count(marks, "reencode"),
@@ -64,6 +71,8 @@ class MemoryStatuses:
             ),
             model=MODEL,
             groundability=_rate(metrics.self_test_grounded, metrics.self_test_tested),
+            probe_hit_rate=_rate(read.hits, read.hits + read.misses),
+            avg_uncertainty=read.uncertainty / read.reports if read.reports else None,
             correction_rate=_rate(metrics.corrections, recalls) if maintained else None,
             maintenance_tokens_per_recall=_rate(spent.input_tokens + spent.output_tokens, recalls),
             last_settlement=_json(marks, "settlement"),

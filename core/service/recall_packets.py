@@ -57,7 +57,7 @@ class Packing:
             line for line in look(view, ask.question, ask.now, CANDIDATES) if line.entity not in taken
         )
         plan = _Plan(found)
-        if funded is not None and found:
+        if funded is not None:
             counted = Counted(funded.model, count, budget.context_tokens)
             plan = self._plan(ask, found, counted, funded)
         optional = _items(view, plan.lines, taken)
