@@ -27,6 +27,7 @@ from jsonschema import Draft202012Validator
 
 from core.authority import Principal
 from core.capsule.identity import ImportWish
+from core.capsule.stream import lines_of
 from core.epistemic.trust import TrustRecord, TrustState, trust_of, with_trust
 from core.errors import NoemaError
 from core.model.elements import AnyElement, Concept, Governance, Origin
@@ -43,9 +44,10 @@ from core.service.commit import Birth, Commits
 from core.service.erasure import Erasures
 from core.service.kip import Kip
 from core.service.leases import Leases
+from core.service.restoring import RestoreAsk, Restores
 from core.service.spaces import Spaces
 from core.service.upkeep import Upkeep
-from core.service.values import Proposal
+from core.service.values import Caller, Proposal
 from core.state.space import SpaceState
 from core.storage.memory import MemoryObjects, MemoryTable
 from core.transaction.draft import Draft
@@ -527,6 +529,17 @@ class World(Governing):
         """What an import would do now."""
         self.clock.advance(1000)
         return self._process.capsules.preview(SPACE, self.principals[principal], artifact, ImportWish(**wish))
+
+    def restore(self, artifact: dict[str, Any], space_id: str, **ask: Any) -> dict[str, Any]:
+        """Make a space out of a backup, as an operator does."""
+        restores = Restores(self.seam.table, self.objects, self.clock, CountingEntropy(7), verifier=KEYS)
+        operator = Caller("operator", "cli", "*", manager=True, everywhere=True)
+        asked = RestoreAsk(**{"owner": "owner", "activate_schema": True, "accept_unsigned": False, **ask})
+        return restores.restore(operator, space_id, lambda: lines_of(artifact), asked, lambda _, __: None)
+
+    def space(self, space_id: str) -> SpaceState:
+        """The newest state of another space of the same store."""
+        return self._looking().spaces.load(space_id)
 
     # --- time and faults
 
