@@ -121,6 +121,7 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "tune_facts": Endpoint("PATCH", f"{_MANAGE}/facts", "management"),
     "graymatter_recall": Endpoint("GET", f"{_GRAY}/recall", "reads"),
     "graymatter_facts": Endpoint("GET", f"{_GRAY}/facts", "reads"),
+    "graymatter_metrics": Endpoint("GET", f"{_GRAY}/metrics", "reads"),
     "graymatter_healthz": Endpoint("GET", f"{_GRAY}/healthz", "reads"),
     "graymatter_remember": Endpoint("POST", f"{_GRAY}/remember", "writes"),
     "graymatter_consolidate": Endpoint("POST", f"{_GRAY}/consolidate", "writes"),

@@ -21,6 +21,8 @@ from functions.facts import keep
 from functions.http import HttpResponse
 from functions.routing import Call, Route, Routes
 
+_METERED: Final = 200  # agents in one answer
+
 
 class GrayRememberInput(msgspec.Struct, frozen=True, kw_only=True):
     """A fact to keep, in GrayMatter's words."""
@@ -92,6 +94,13 @@ class GrayFacts(msgspec.Struct, frozen=True, kw_only=True):
     facts: tuple[GrayFact, ...]
 
 
+class GrayMetrics(msgspec.Struct, frozen=True, kw_only=True):
+    """Of this space alone, by agent: stored facts, and recalls that found something."""
+
+    facts_total: dict[str, int]
+    recall_total: dict[str, int]
+
+
 def _bare(value: Any) -> HttpResponse:  # anything msgspec encodes
     headers = {"content-type": "application/json", "cache-control": "no-store"}
     return HttpResponse(status=200, headers=headers, body=msgspec.json.encode(value))
@@ -146,6 +155,24 @@ def _gray_delete(found: Services, call: Call) -> HttpResponse:
     return _bare(GrayStatus(status="ok" if gone else "not_found", deleted_id=fact_id if gone else None))
 
 
+def _gray_metrics(found: Services, call: Call) -> HttpResponse:
+    agents = found.facts.agents(call.space)
+    if len(agents) > _METERED:
+        raise NoemaError(
+            "ResourceExhausted",
+            f"the space has {len(agents)} agents; metrics tell of at most {_METERED}",
+            hint="Ask GET /v1/{space}/facts/stats for one agent at a time.",
+            details={"agents": len(agents), "limit": _METERED},
+        )
+    stats = {agent: found.facts.stats(call.space, agent) for agent in agents}
+    return _bare(
+        GrayMetrics(
+            facts_total={agent: each.fact_count for agent, each in stats.items()},
+            recall_total={agent: each.recalls for agent, each in stats.items()},
+        )
+    )
+
+
 def _gray_health(found: Services, call: Call) -> HttpResponse:
     """A round trip to the store. The same for a space that does not exist, so that it tells nothing of it."""
     try:
@@ -170,6 +197,13 @@ READS: Final[Routes] = {
         call=_gray_facts,
         query=GrayFactsQuery,
         response=GrayFacts,
+        media_type="application/json",
+    ),
+    "graymatter_metrics": Route(
+        admit="read",
+        summary="GrayMatter: facts and recalls by agent, of this space alone.",
+        call=_gray_metrics,
+        response=GrayMetrics,
         media_type="application/json",
     ),
     "graymatter_healthz": Route(

@@ -185,7 +185,7 @@ class Batch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Stats(msgspec.Struct, frozen=True, kw_only=True):
-    """What a namespace holds: every stored fact and alias counts, retired ones included."""
+    """What a namespace holds: every stored fact and alias counts, retired ones included; and how often it was recalled."""
 
     agent_id: str
     fact_count: int
@@ -197,6 +197,7 @@ class Stats(msgspec.Struct, frozen=True, kw_only=True):
     aliases: int = 0
     consolidations: int = 0
     facts_consumed: int = 0
+    recalls: int = 0
 
 
 class Checkpoint(msgspec.Struct, frozen=True, kw_only=True):

@@ -110,6 +110,7 @@ class StatsView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     avg_weight: float
     consolidations: int
     facts_consumed: int
+    recalls: int
     oldest_at: str | None = None
     newest_at: str | None = None
 
@@ -125,6 +126,7 @@ def view_stats(stats: Stats) -> StatsView:
         avg_weight=stats.avg_weight,
         consolidations=stats.consolidations,
         facts_consumed=stats.facts_consumed,
+        recalls=stats.recalls,
         oldest_at=_instant(stats.oldest_at),
         newest_at=_instant(stats.newest_at),
     )

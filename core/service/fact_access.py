@@ -30,7 +30,7 @@ from core.storage.layout import (
 )
 
 BUCKETS: Final = 64  # rows that share a namespace's counts
-_PORTION: Final = 32  # touches folded in one transaction, with the buckets below the bound of 100 writes
+_PORTION: Final = 32  # touches folded in one transaction, with the buckets and a count below the bound of 100 writes
 _READ: Final = 1000  # touches that a reader takes into account
 _KEPT_S: Final = 90 * 24 * 3600  # how long a touch waits to be folded before the table may let it go
 _DIGEST: Final = 8
@@ -44,6 +44,7 @@ class Observed(msgspec.Struct, frozen=True, kw_only=True):
     consolidated: Instant = 0
     consolidations: int = 0
     consumed: int = 0
+    recalls: int = 0
 
     def of(self, fact: Fact) -> Fact:
         """A fact with its counts and weight as they stand."""
@@ -95,6 +96,7 @@ class Accesses:
             consolidated=_number(upkeep, "at"),
             consolidations=_number(upkeep, "runs"),
             consumed=_number(upkeep, "consumed"),
+            recalls=_number(upkeep, "recalls") + len(touched),
         )
 
     def fold(self, space_id: str, agent_id: str, facts: Mapping[str, Fact], consolidated: Instant) -> int:
@@ -127,6 +129,7 @@ class Accesses:
             digest: touch for digest, touch in _tally(row for _, row in page).items() if digest in by_digest
         }
         writes: list[Write] = [Delete(pk, sk, When(present=True)) for sk, _ in page]
+        writes.append(Update(pk, fact_upkeep_sk(agent_id), add={"recalls": len(page)}))
         for bucket in sorted({digest[0] % BUCKETS for digest in touches}):
             sk = fact_counts_sk(agent_id, bucket)
             row = self._table.get(pk, sk) or {}

@@ -521,6 +521,7 @@ class Facts(FactRecall, Appending):
             aliases=sum(fact.kind == "alias" for fact in live),
             consolidations=observed.consolidations,
             facts_consumed=observed.consumed,
+            recalls=observed.recalls,
         )
 
     # --- the space's settings

@@ -60,5 +60,6 @@ FACT_CASES: dict[str, FactCase] = {
         f"{_GRAY}/forget", "write", {"agent": "ann", "query": "reads", "confirm": True}
     ),
     "graymatter_delete": FactCase(f"{_GRAY}/forget/{FACT_ID}", "write", query="agent=ann"),
+    "graymatter_metrics": FactCase(f"{_GRAY}/metrics", "read"),
     "graymatter_healthz": FactCase(f"{_GRAY}/healthz", None),
 }

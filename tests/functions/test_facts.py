@@ -173,6 +173,24 @@ def test_graymatter_answers_and_errors_are_bare():
     assert again.json == {"status": "not_found"}
 
 
+def test_metrics_are_of_one_space_and_counted_once():
+    """Stored facts and recalls that found something, by agent; consolidating moves no count; nobody sees another space."""
+    world = World().make_space()
+    world.make_space("other", user="bob")
+    token, path = world.token(), "/v1/demo/graymatter/metrics"
+    for agent in ("ann", "bob", "ann"):
+        world.ask("POST", "/v1/demo/facts", {"agent_id": agent, "text": f"{agent} reads"}, token=token)
+    for _ in range(3):
+        world.ask("GET", "/v1/demo/graymatter/recall", token=token, query="agent=ann&q=reads")
+    wanted = {"facts_total": {"ann": 2, "bob": 1}, "recall_total": {"ann": 3, "bob": 0}}
+    assert world.ask("GET", path, token=token).json == wanted
+    world.ask("POST", "/v1/demo/facts/consolidate", {"agent_id": "ann"}, token=token)
+    assert world.ask("GET", path, token=token).json == wanted
+    other = world.ask("GET", "/v1/other/graymatter/metrics", token=world.token(aud="other"))
+    assert other.json == {"facts_total": {}, "recall_total": {}}
+    assert world.ask("GET", path, token=world.token(aud="other")).status in (401, 403)
+
+
 def test_health_tells_of_the_store_and_of_no_space():
     """The same for a space that is not there; 503 when the store is gone."""
 
