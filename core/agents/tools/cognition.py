@@ -280,7 +280,7 @@ def _correct(clause: CorrectEvidence, rules: Rules, block: Block) -> CorrectEvid
 
 def _transition(clause: TransitionActivity, rules: Rules, block: Block) -> TransitionActivity:  # noqa: ARG001
     if text_of(clause.to) not in _STATES:
-        raise refuse("an Activity moves to a state written out", allowed=sorted(_STATES))
+        raise refuse("an Activity moves to a state of its own", allowed=sorted(_STATES))
     return clause
 
 

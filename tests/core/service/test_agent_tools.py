@@ -1,0 +1,195 @@
+"""The tools of agents, carried out over a real space: reading, writing once, vocabulary, notes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from core.agents.tools.cognition import Rules
+from core.agents.tools.terms import Captured
+from core.authority import Principal
+from core.errors import NoemaError
+from core.models.chat import ToolCall
+from core.service.agent_tools import MAX_RESULT, Toolbox, Writing
+from core.service.notes import MAX_NOTE, MAX_NOTES
+from core.service.values import Fence
+from core.state.space import SpaceState
+from tests.mind import Thinking
+from tests.services import MINUTE
+
+
+@pytest.fixture
+def world() -> Thinking:
+    """A space in which Alice has said where she lives."""
+    world = Thinking(None)
+    world.create()
+    world.say("home", "I live in Berlin.")
+    world.drain()
+    return world
+
+
+def ask(box: Toolbox, name: str, **arguments: Any) -> Any:
+    """A call's result, decoded."""
+    return json.loads(box.use(ToolCall("c1", name, arguments)).content)
+
+
+def reading(world: Thinking, **options: Any) -> Toolbox:
+    """The tools of an agent that only reads."""
+    return Toolbox(
+        world.kip, "home", Principal("alice"), clock=world.clock, until=world.clock.time + MINUTE, **options
+    )
+
+
+def writing(world: Thinking) -> Toolbox:
+    """The tools of an agent that writes, under a lease."""
+    fence = world.leases.acquire("home", "formation", "me", 10 * MINUTE)
+    assert fence is not None
+    state: SpaceState = world.spaces.load("home")
+    [alice] = [one for one in state.ids("concept") if getattr(state.get(one), "name", "") == "Alice"]
+    [heard] = state.ids("evidence")
+    rules = Rules((Captured(heard, alice, 1_777_000_000_000),), alice, 1_777_000_000_000, "seal")
+    given: Fence = fence
+    return reading(world, writing=Writing(lambda: given, rules, "s", world.commits, world.notes))
+
+
+def test_a_reader_reads(world: Thinking):
+    """FIND, SEARCH and DESCRIBE answer; parameters and what the host binds may be used."""
+    box = reading(world, parameters={"who": "name:alice"})
+    command = 'FIND(?o.name) WHERE { ?p {type: "Person", key: :who} ?x (?p, "lives_in", ?o) FILTER(?o.name == :town) }'
+    told = ask(
+        box, "execute_kip_readonly", commands=[command, "LIST TYPES LIMIT 2"], parameters={"town": "Berlin"}
+    )
+    assert told["status"] == "succeeded"
+    assert "Berlin" in str(told["results"][0]["result"])
+    assert len(told["results"]) == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    ['ENSURE PROPOSITION ({id: "C-1"}, "timezone", "UTC")', 'PURGE "C-1" CONFIRM "PURGE"', 'ARCHIVE "C-1"'],
+)
+def test_a_reader_cannot_write(world: Thinking, command: str):
+    """What changes memory is refused by what it parses to, and no writing tool is there."""
+    before = world.spaces.head("home").ver
+    told = ask(reading(world), "execute_kip_readonly", commands=[command])
+    assert (told["status"], told["results"][0]["error"]["code"]) == ("failed", "ReadonlyViolation")
+    for name in ("execute_kip", "declare_memory_symbols", "notes"):
+        with pytest.raises(NoemaError) as caught:
+            ask(reading(world), name, commands=["LIST TYPES"])
+        assert caught.value.code == "NotAuthorized"
+    assert world.spaces.head("home").ver == before
+
+
+def test_a_failing_command_stops_the_rest(world: Thinking):
+    """The first error is told with its hint; how many were not run is told too."""
+    told = ask(
+        reading(world), "execute_kip_readonly", commands=["LIST TYPES LIMIT 1", "NONSENSE", "LIST TYPES"]
+    )
+    assert [one["status"] for one in told["results"]] == ["succeeded", "failed"]
+    assert told["not_run"] == 1
+    assert told["results"][1]["error"]["code"]
+
+
+def test_a_bound_parameter_cannot_be_given(world: Thinking):
+    """A reader's host values are as safe as a writer's."""
+    with pytest.raises(NoemaError, match=":who is bound already"):
+        ask(
+            reading(world, parameters={"who": "x"}),
+            "execute_kip_readonly",
+            commands=["LIST TYPES"],
+            parameters={"who": 1},
+        )
+
+
+def test_a_large_result_fits(world: Thinking):
+    """A result that is too long is shortened and says so."""
+    world.say("home", *[f"{n} {'x' * 3000}" for n in range(60)], at="2026-05-02T10:00:00Z")
+    world.drain()
+    result = reading(world).use(
+        ToolCall("c1", "execute_kip_readonly", {"commands": ["FIND(?e) WHERE { ?e EVIDENCE {} }"]})
+    )
+    assert len(result.content) <= MAX_RESULT
+    assert "more" in result.content
+
+
+def test_the_same_command_commits_once(world: Thinking):
+    """Sent again by another worker of the same run it finds its commit there."""
+    command = 'ASSERT (:who1, "timezone", "UTC+1") {by: :who1, mode: "stated", evidence: :msg1}'
+    box = writing(world)
+    first = ask(box, "execute_kip", commands=[command])
+    ver = world.spaces.head("home").ver
+    assert first["status"] == "succeeded"
+    assert box.commits == 1
+    again = ask(box, "execute_kip", commands=[command])
+    assert again["results"][0]["status"] == "no_effect"
+    assert again["results"][0]["on_record"] == [first["results"][0]["result"]["assertion"]]
+    place = 'UPSERT CONCEPT ?p { MATCH {type: "Place", key: "rome"} SET FIELDS {name: "Rome"} }'
+    one, two = ask(box, "execute_kip", commands=[place]), ask(box, "execute_kip", commands=[place])
+    assert one["results"][0]["result"] == two["results"][0]["result"]
+    assert world.spaces.head("home").ver == ver + 1
+
+
+def test_vocabulary_is_declared_and_used(world: Thinking):
+    """A declared type can be written at once; a repeated declaration publishes nothing."""
+    box = writing(world)
+    told = ask(box, "declare_memory_symbols", types=[{"name": "Recipe"}, {"name": "bad one"}])
+    assert (told["declared"], [one["name"] for one in told["rejected"]]) == (["Recipe"], ["bad one"])
+    ver = world.spaces.head("home").ver
+    assert ask(box, "declare_memory_symbols", types=[{"name": "Recipe"}])["known"] == ["Recipe"]
+    assert world.spaces.head("home").ver == ver
+    made = ask(box, "execute_kip", commands=['CREATE CONCEPT ?r { TYPE "Recipe" NAME "Soup" }'])
+    assert made["status"] == "succeeded"
+    assert "Recipe" in box.use(ToolCall("c1", "kip_reference", {"topic": "schema"})).content
+
+
+def test_the_reference_has_its_topics(world: Thinking):
+    """A section is plain text; another topic is refused with those there are."""
+    assert "SUPERSEDING" in reading(world).use(ToolCall("c1", "kip_reference", {"topic": "changes"})).content
+    with pytest.raises(NoemaError, match="elements"):
+        reading(world).use(ToolCall("c1", "kip_reference", {"topic": "secrets"}))
+
+
+def test_notes_are_kept_listed_and_removed(world: Thinking):
+    """A note is read back, listed by how it begins, and gone when written empty."""
+    box = writing(world)
+    assert ask(box, "notes", action="list") == {"notes": []}
+    ask(box, "notes", action="write", id="style", text="Keys are lower case.")
+    assert ask(box, "notes", action="read", id="style")["text"] == "Keys are lower case."
+    assert ask(box, "notes", action="list")["notes"][0]["begins"] == "Keys are lower case."
+    ask(box, "notes", action="write", id="style", text=" ")
+    with pytest.raises(NoemaError, match="no note"):
+        ask(box, "notes", action="read", id="style")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ({"action": "write", "id": "Bad Id", "text": "x"}, "InvalidInput"),
+        ({"action": "write", "id": "a", "text": "x" * (MAX_NOTE + 1)}, "ResourceExhausted"),
+        ({"action": "erase"}, "InvalidInput"),
+    ],
+)
+def test_bad_notes_are_refused(world: Thinking, arguments: dict[str, Any], code: str):
+    """An id, a length or an action that is wrong is named."""
+    with pytest.raises(NoemaError) as caught:
+        ask(writing(world), "notes", **arguments)
+    assert caught.value.code == code
+
+
+def test_notes_are_few_and_small(world: Thinking):
+    """Their number and their size together are bounded, and so is their list."""
+    box = writing(world)
+    for n in range(MAX_NOTES):
+        ask(box, "notes", action="write", id=f"n{n}", text="x" * 100)
+    with pytest.raises(NoemaError) as caught:
+        ask(box, "notes", action="write", id="one-more", text="x")
+    assert caught.value.code == "ResourceExhausted"
+    assert len(json.dumps(world.notes.index("home"))) <= 9 * 1024
+
+
+def test_an_erasure_removes_all_notes(world: Thinking):
+    """A note is an agent's own words about anything, so none outlasts an erasure."""
+    ask(writing(world), "notes", action="write", id="a", text="Alice lives in Berlin.")
+    [heard] = world.spaces.load("home").ids("evidence")
+    world.erasures.erase("home", [heard], "alice", owner="me")
+    assert world.notes.index("home") == []
