@@ -6,6 +6,8 @@ whatever the space holds; what nobody counts is left out of the answer, and so i
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from core.agents.offline import MODEL
@@ -15,7 +17,7 @@ from core.protocol.memory_types import MemoryGraph, MemoryMetrics, MemoryStatus
 from core.service.faults import reading
 from core.service.ledger import usage_of
 from core.service.maintenance_marks import Marks
-from core.service.reading_counts import counts_of
+from core.service.reading_counts import ReadingCounts, counts_of
 from core.service.spaces import Spaces
 from core.storage.layout import ledger_total_sk, space_pk
 
@@ -46,12 +48,7 @@ class MemoryStatuses:
         maintained = "updated" in marks
         metrics = MemoryMetrics(
             recalls_completed=recalls,
-            entities_recalled=read.entities,
-            probe_hits=read.hits,
-            probe_misses=read.misses,
-            negative_cache_hits=read.cached,
-            uncertainty_reports=read.reports,
-            uncertainty_sum=read.uncertainty,
+            **_measured(read),
             self_test_tested=_count(marks, "tested"),
             self_test_grounded=_count(marks, "grounded"),
             reencode_tasks=_count(marks, "reencode"),
@@ -79,6 +76,19 @@ class MemoryStatuses:
             last_self_test=_json(marks, "self_test"),
             last_schema_audit=audit,
         )
+
+
+def _measured(read: ReadingCounts) -> dict[str, Any]:  # members of MemoryMetrics
+    """What was counted of reading; nothing before anybody read."""
+    counts: dict[str, Any] = {
+        "entities_recalled": read.entities,
+        "probe_hits": read.hits,
+        "probe_misses": read.misses,
+        "negative_cache_hits": read.cached,
+        "uncertainty_reports": read.reports,
+        "uncertainty_sum": read.uncertainty,
+    }
+    return counts if read.updated else {}
 
 
 def _count(row: Row, name: str) -> int | None:
