@@ -43,6 +43,7 @@ from core.agents.offline.answers import answer
 from core.agents.offline.lines import hidden_ids
 from core.agents.offline.questions import read_asked, unnamed
 from core.agents.offline.quotation import recall_turns
+from core.models.embedder import parse_embedder
 from core.ports import Embedder
 from core.protocol import http_types as wire
 from core.search.dense import Dense
@@ -53,9 +54,12 @@ from core.service.vectors import Vectors
 from core.state.space import SpaceState
 from core.storage.layout import ALL_ROWS, space_pk
 from infra.arrays import load_numpy
+from infra.embedders.factory import World as Needs
+from infra.embedders.factory import open_embedder
+from infra.embedders.weights import NotInstalledError
 from infra.local.objects import DirectoryObjects
 from infra.local.table import SqliteTable
-from scripts.locomo import MISLEADING, Asked, BadFile, Sample, read
+from scripts.locomo import MISLEADING, Asked, BadFileError, Sample, read
 from scripts.scores import HEADING, Score, groups, line, means, score
 from tests.services import World
 
@@ -180,15 +184,15 @@ def substrings(path: Path) -> dict[str, dict[str, float]]:
         people = json.loads(path.read_text("utf-8"))
         told = {name: [text for day in one["history"].values() for turn in day for text in turn.values()] for name, one in people.items()}  # fmt: skip
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
-        raise BadFile(f"{path}: dialogues of MemoryBank's shape are expected: {error!r}") from error
+        raise BadFileError(f"{path}: dialogues of MemoryBank's shape are expected: {error!r}") from error
     asked: dict[int, list[tuple[bool, bool]]] = {2: [], 4: []}
     world = World()
     for number, texts in enumerate(told.values()):
         space = f"bench_{number}"
         world.create(space, tier=6)
-        texts = [text for text in texts if isinstance(text, str) and text.strip()]
-        for at in range(0, len(texts), 20):
-            said = [{"role": "user", "name": "\u6211", "content": text} for text in texts[at : at + 20]]
+        kept = [text for text in texts if isinstance(text, str) and text.strip()]
+        for at in range(0, len(kept), 20):
+            said = [{"role": "user", "name": "\u6211", "content": text} for text in kept[at : at + 20]]
             world.submit(space, said, timestamp=f"2023-05-{1 + at // 20:02d}T10:00:00Z")
         world.drain(space)
         state = world.spaces.load(space)
@@ -255,27 +259,34 @@ def main() -> None:
             print_substrings(substrings(options.substrings), as_json=options.json)
             return
         samples = read(options.file)[: options.spaces]
-        embedder = embedder_of(options.embedder)
-    except BadFile as error:
+        world = World()
+        embedder = embedder_of(options.embedder, world)
+    except BadFileError as error:
         parser.error(str(error))
     if options.grow:
         grow(samples, options.grow, options.store)
     else:
-        retrieve(samples, embedder, options)
+        retrieve(world, samples, embedder, options)
 
 
-def embedder_of(name: str) -> Embedder | None:
-    """The embedder of a name.
+def embedder_of(name: str, world: World) -> Embedder | None:
+    """The embedder of a name, as NOEMA_EMBEDDER names it, by the time of a world.
 
     Raises:
-        BadFile: there is none of that name, or what it needs is not installed.
+        BadFileError: there is none of that name, or what it needs is not installed.
     """
-    return None
+    try:
+        return open_embedder(parse_embedder(name), Needs(world.clock, world.entropy))
+    except (ValueError, NotInstalledError) as error:
+        raise BadFileError(f"--embedder {name}: {error}") from error
 
 
-def retrieve(samples: list[Sample], embedder: Embedder | None, options: argparse.Namespace) -> None:
+def retrieve(
+    world: World, samples: list[Sample], embedder: Embedder | None, options: argparse.Namespace
+) -> None:
     """Form, ask and print."""
-    world, spaces, scores = World(), [], []
+    spaces: list[Space] = []
+    scores: list[Score] = []
     quiet = options.json
     for number, sample in enumerate(samples):
         begun = time.perf_counter()

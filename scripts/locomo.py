@@ -23,7 +23,7 @@ _SESSION = re.compile(r"session_(\d+)")
 _TIMES = ("%I:%M %p on %d %B, %Y", "%Y-%m-%dT%H:%M:%SZ", "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d")
 
 
-class BadFile(Exception):
+class BadFileError(Exception):
     """The file is not of LoCoMo's shape; the message says where."""
 
 
@@ -77,33 +77,33 @@ def read(path: Path) -> list[Sample]:
     """The samples of a file.
 
     Raises:
-        BadFile: it cannot be read or is not of that shape.
+        BadFileError: it cannot be read or is not of that shape.
     """
     try:
         found = json.loads(path.read_text("utf-8"))
     except OSError as error:
-        raise BadFile(f"{path}: {error.strerror or error}") from error
+        raise BadFileError(f"{path}: {error.strerror or error}") from error
     except ValueError as error:
-        raise BadFile(f"{path}: not JSON: {error}") from error
+        raise BadFileError(f"{path}: not JSON: {error}") from error
     if not isinstance(found, list) or not found:
-        raise BadFile(f"{path}: a list of conversations is expected")
+        raise BadFileError(f"{path}: a list of conversations is expected")
     return [_sample(one, f"{path}, conversation {number}") for number, one in enumerate(found, 1)]
 
 
 def _sample(found: Any, place: str) -> Sample:
     if not isinstance(found, dict) or not isinstance(found.get("conversation"), dict):
-        raise BadFile(f"{place}: an object with `conversation` is expected")
+        raise BadFileError(f"{place}: an object with `conversation` is expected")
     conversation = found["conversation"]
     numbers = sorted(int(match[1]) for name in conversation if (match := _SESSION.fullmatch(name)))
     sessions = tuple(
         session for number in numbers if (session := _session(conversation, number, place)).turns
     )
     if not sessions:
-        raise BadFile(f"{place}: `session_1`, a list of turns, is expected")
+        raise BadFileError(f"{place}: `session_1`, a list of turns, is expected")
     known = {turn.id for session in sessions for turn in session.turns}
     questions = found.get("qa")
     if not isinstance(questions, list):
-        raise BadFile(f"{place}: `qa`, a list of questions, is expected")
+        raise BadFileError(f"{place}: `qa`, a list of questions, is expected")
     asked = tuple(
         _asked(one, known, f"{place}, question {number}") for number, one in enumerate(questions, 1)
     )
@@ -114,9 +114,9 @@ def _session(conversation: dict[str, Any], number: int, place: str) -> Session:
     turns, at = conversation[f"session_{number}"], conversation.get(f"session_{number}_date_time")
     place = f"{place}, session_{number}"
     if not isinstance(turns, list):
-        raise BadFile(f"{place}: a list of turns is expected")
+        raise BadFileError(f"{place}: a list of turns is expected")
     if not isinstance(at, str):
-        raise BadFile(f"{place}: `session_{number}_date_time`, a text, is expected")
+        raise BadFileError(f"{place}: `session_{number}_date_time`, a text, is expected")
     read = tuple(_turn(one, f"{place}, turn {index}") for index, one in enumerate(turns, 1))
     return Session(_time(at, place), tuple(turn for turn in read if turn.text.strip()))
 
@@ -124,7 +124,7 @@ def _session(conversation: dict[str, Any], number: int, place: str) -> Session:
 def _turn(found: Any, place: str) -> Turn:
     members = ("speaker", "dia_id", "text")
     if not isinstance(found, dict) or not all(isinstance(found.get(name), str) for name in members):
-        raise BadFile(f"{place}: an object with the texts {', '.join(members)} is expected")
+        raise BadFileError(f"{place}: an object with the texts {', '.join(members)} is expected")
     match = _ID.fullmatch(found["dia_id"])
     return Turn(_named(match) if match else found["dia_id"], found["speaker"], found["text"])
 
@@ -135,15 +135,15 @@ def _time(text: str, place: str) -> str:
             return datetime.strptime(text.strip(), form).replace(tzinfo=UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         except ValueError:
             continue
-    raise BadFile(f"{place}: {text!r} is no time, such as '1:56 pm on 8 May, 2023'")
+    raise BadFileError(f"{place}: {text!r} is no time, such as '1:56 pm on 8 May, 2023'")
 
 
 def _asked(found: Any, known: set[str], place: str) -> Asked:
     if not isinstance(found, dict) or not isinstance(found.get("question"), str):
-        raise BadFile(f"{place}: an object with `question`, a text, is expected")
+        raise BadFileError(f"{place}: an object with `question`, a text, is expected")
     category, evidence = found.get("category", 0), found.get("evidence", [])
     if not isinstance(category, int) or not isinstance(evidence, (list, str)):
-        raise BadFile(f"{place}: `category` is a number and `evidence` a list of ids")
+        raise BadFileError(f"{place}: `category` is a number and `evidence` a list of ids")
     named = [evidence] if isinstance(evidence, str) else [str(one) for one in evidence]
     gold = {one for one in named if one in known}
     gold |= {name for one in named for match in _ID.finditer(one) if (name := _named(match)) in known}

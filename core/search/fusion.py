@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import heapq
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
+from core.model.ids import sort_key
 from core.search.bm25 import K1, B, inverse_frequency
 from core.search.terms import Term, Wanted, read_short
 from core.search.text import searchable
-from core.search.turns import Memory, Turns, is_among, session_of
+from core.search.turns import Memory, Turns, session_of
 
 # Weights of the parts, in spreads. Measured on LoCoMo; see docs/benchmarks.md.
 WORDS: Final = 1.0  # a turn's words, with its neighbours'
@@ -39,7 +41,6 @@ EXPANDED: Final = (
 )
 NEAREST: Final = 64  # turns whose sessions are ranked because they are near in meaning
 DECODED: Final = 24  # turns whose words are read to see whether they ask; twice
-FAVOURED: Final = 400  # turns of which it is looked up who said them
 _USUAL: Final = 600  # turns, about what the weights were measured on
 _QUESTION_MARKS: Final = ("?", "？")
 
@@ -96,7 +97,7 @@ def rank(
     scores = ranking.scores()
     _add_meaning(near, ranking.sessions, scores)
     _favour_answers(memory, ranking, scores)
-    _favour_speaker(wanted.spoken, scores)
+    _favour_speaker(wanted.spoken, ranking.sessions, scores)
     _hold_back_asking(memory, scores, hidden)
     total = max(sum(term.telling for term in found), 1e-9)
     ranked = [
@@ -237,13 +238,17 @@ def _favour_answers(memory: Memory, ranking: _Ranking, scores: dict[str, float])
             scores[ids[after]] = scores.get(ids[after], 0.0) + share * ranking.own[element]
 
 
-def _favour_speaker(spoken: Sequence[str], scores: dict[str, float]) -> None:
-    """What the person asked about says is worth more. `spoken` may be long, so it is searched, not read."""
-    if not spoken:
-        return
-    for element in heapq.nlargest(FAVOURED, scores, key=lambda one: (scores[one], one)):
-        if is_among(spoken, element):
-            scores[element] += SPEAKER
+def _favour_speaker(
+    spoken: Sequence[str], sessions: dict[str, tuple[str, ...]], scores: dict[str, float]
+) -> None:
+    """What the person asked about says is worth more. `spoken` may be long: of each session its part is looked up."""
+    for commit in sessions if spoken else ():
+        at = bisect_left(spoken, commit, key=sort_key)
+        for element in map(spoken.__getitem__, range(at, len(spoken))):
+            if session_of(element) != commit:
+                break
+            if element in scores:
+                scores[element] += SPEAKER
 
 
 def _hold_back_asking(memory: Memory, scores: dict[str, float], hidden: Callable[[str], bool]) -> None:
