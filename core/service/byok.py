@@ -42,7 +42,8 @@ from core.service.values import Caller
 from core.storage.layout import HEAD, byok_sk, space_pk
 
 FRESH_MS: Final = 30_000
-"""How long a container goes by what it read: so long a key that was taken away may still be used."""
+"""How long a container remembers that a space brings no model. One that is there is looked at before each use, so
+that a key that was taken away, or belonged to an earlier life of the space, is never used again."""
 MAX_KEPT: Final = 1000  # spaces whose own model, or lack of one, is remembered
 _SHOWN: Final = 4
 _SHOWN_FROM: Final = 20  # characters; of a shorter key four would be too much
@@ -53,6 +54,14 @@ class OwnModel(msgspec.Struct, frozen=True):
 
     choice: ModelChoice
     model: ChatModel
+
+
+class _Kept(msgspec.Struct, frozen=True):
+    """What a container knows of a space: when it looked, at which state of the row, and the model."""
+
+    at: Instant
+    seen: tuple[Any, Any] | None  # values of a row
+    own: OwnModel | None
 
 
 class Byok:
@@ -74,7 +83,7 @@ class Byok:
         self._spaces = spaces
         self._cipher = cipher
         self._providers = providers
-        self._kept: dict[str, tuple[Instant, OwnModel | None]] = {}
+        self._kept: dict[str, _Kept] = {}
         self._lock = Lock()
 
     # --- for owners
@@ -174,16 +183,19 @@ class Byok:
         """
         now = self._clock.now()
         with self._lock:
-            at, own = self._kept.get(space_id, (0, None))
-            if space_id in self._kept and now - at < FRESH_MS:
-                return own
+            kept = self._kept.get(space_id)
+        if kept is not None and kept.own is None and now - kept.at < FRESH_MS:
+            return None
         with reading():
             row = self._table.get(space_pk(space_id), byok_sk())
+        seen = None if row is None else (row["instance"], row["updated_at"])
+        if kept is not None and kept.own is not None and kept.seen == seen:
+            return kept.own
         own = None if row is None or row.get("disabled") else self._opened(space_id, row)
         with self._lock:
             if len(self._kept) >= MAX_KEPT:
                 self._kept.clear()
-            self._kept[space_id] = (now, own)
+            self._kept[space_id] = _Kept(now, seen, own)
         return own
 
     def has_own(self, space_id: str) -> bool:
