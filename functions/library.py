@@ -57,6 +57,8 @@ class Memory:
         where: a directory, made if it is not there; or the URL of a service.
         space: the space's id. In a directory it is made if it is not there.
         token: the credential of a service.
+        embedder: what ranks by meaning in a directory, as NOEMA_EMBEDDER names it; `none` for words and age alone,
+            None for the static one where its weights are installed. A service has its own.
         transport: another way for requests; `where` and `token` are then not used.
     """
 
@@ -66,11 +68,12 @@ class Memory:
         *,
         space: str = "memory",
         token: str | None = None,
+        embedder: str | None = None,
         transport: Transport | None = None,
     ) -> None:
         if transport is None:
             remote = isinstance(where, str) and where.startswith(("http://", "https://"))
-            transport = Remote(str(where), space, token) if remote else local(Path(where), space)
+            transport = Remote(str(where), space, token) if remote else local(Path(where), space, embedder)
         self._transport: Transport | None = transport
 
     # --- writing
@@ -368,8 +371,8 @@ def _result(status: int, content: bytes) -> Any:  # JSON
     )
 
 
-def local(directory: Path, space: str) -> Transport:
+def local(directory: Path, space: str, embedder: str | None = None) -> Transport:
     """Requests to a memory in a directory of this machine, answered in this process."""
     from functions.local.library import open_directory  # noqa: PLC0415 - a remote memory needs no store
 
-    return open_directory(directory, space)
+    return open_directory(directory, space, embedder)

@@ -74,7 +74,7 @@ class Corpus:
     ) -> None:
         self._source = source
         self.facts: dict[str, Fact] = {}
-        self._tokenize = tokenizer
+        self.tokenize = tokenizer
         self._arrays = arrays
         self._tokens: dict[str, tuple[str, ...]] = {}
         self._postings: dict[str, _Posting] = {}
@@ -120,7 +120,7 @@ class Corpus:
         self._places.pop(fact.element, None)
         self._ids[slot] = ""
         self._free.append(slot)
-        for token in self._tokens.pop(fact_id, None) or dict.fromkeys(self._tokenize(fact.text)):
+        for token in self._tokens.pop(fact_id, None) or dict.fromkeys(self.tokenize(fact.text)):
             posting = self._postings.get(token)
             if posting is not None:
                 posting.remove(slot)
@@ -129,7 +129,7 @@ class Corpus:
 
     def _index(self, fact: Fact) -> None:
         """Enter a fact under its tokens; where there is a source, under those that were taken from it already."""
-        counted = Counter(self._tokenize(fact.text))
+        counted = Counter(self.tokenize(fact.text))
         slot, size = self._slots[fact.id], counted.total() + 1
         self._sizes[slot] = size
         self._tokens[fact.id] = tuple(counted)
@@ -201,7 +201,7 @@ class Corpus:
         """The distinct tokens of a fact's text."""
         found = self._tokens.get(fact_id)
         if found is None:
-            found = self._tokens[fact_id] = tuple(dict.fromkeys(self._tokenize(self.facts[fact_id].text)))
+            found = self._tokens[fact_id] = tuple(dict.fromkeys(self.tokenize(self.facts[fact_id].text)))
         return found
 
     def frequency(self, token: str) -> int:

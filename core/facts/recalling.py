@@ -130,7 +130,7 @@ def search(
         vector = nearest_facts(dense, namespace, corpus, VECTOR_DEPTH * resolved.top_k)
     scored = rank(corpus, effective, resolved.policy, vector=vector)
     match = match_of(effective, corpus, question_tokens(namespace.tokenizer))
-    said = feedback(match, corpus, [each.fact.id for each in scored])
+    said = feedback(match, corpus, [each.fact.id for each in scored], query)
     return Found(scored=tuple(scored), match=match, feedback=said)
 
 

@@ -9,7 +9,7 @@ them and never mixes two.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from typing import Final, Literal
 
@@ -96,6 +96,7 @@ QUESTION_WORDS: Final = frozenset(
 )
 """Words that ask, and tell nothing of what is asked for."""
 
+_READ: Final = 4_000  # characters of a text whose words are told back
 _ASCII: Final = re.compile(r"[a-z0-9]+")
 
 
@@ -128,3 +129,20 @@ def question_tokens(name: TokenizerName) -> frozenset[str]:
     """The question words as a tokenizer writes them."""
     tokenize = TOKENIZERS[name]
     return frozenset(token for word in QUESTION_WORDS for token in tokenize(word))
+
+
+_WORD: Final = re.compile(r"\w+")
+
+
+def words_of(texts: Iterable[str], tokenize: Tokenizer) -> dict[str, str]:
+    """What each token was before it was cut to its stem, as it first stands: `"Deploys run"` -> `{"deploy": "deploys", ...}`.
+
+    Only for words that are one token; those of scripts without spaces stay the pairs they are.
+    """
+    out: dict[str, str] = {}
+    for text in texts:
+        for word in _WORD.findall(text[:_READ]):
+            tokens = tokenize(word)
+            if len(tokens) == 1:
+                out.setdefault(tokens[0], word.lower())
+    return out

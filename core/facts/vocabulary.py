@@ -17,7 +17,7 @@ import msgspec
 
 from core.errors import NoemaError
 from core.facts.corpus import Corpus
-from core.facts.tokens import Tokenizer
+from core.facts.tokens import Tokenizer, words_of
 from core.facts.values import MAX_EQUIVALENTS
 
 _PREFIX: Final = "alias:"
@@ -113,20 +113,25 @@ def match_of(tokens: Sequence[str], corpus: Corpus, asking: frozenset[str]) -> M
     return Match(known, tuple(token for token in telling if not corpus.frequency(token)))
 
 
-def feedback(match: Match, corpus: Corpus, given: Sequence[str]) -> str | None:
-    """What to say of a weak match; None where there is nothing to say.
+def feedback(match: Match, corpus: Corpus, given: Sequence[str], query: str = "") -> str | None:
+    """What to say of a weak match; None where there is nothing to say. Words stand as they were written, not as stems.
 
     Args:
         match: of the effective query.
         corpus: the facts that were ranked.
         given: ids of the facts that were found, best first.
+        query: as it was asked.
     """
     if not match.weak or not given:
         return None
-    words = nearby(match, corpus, given)
+    near, tokens = nearby(match, corpus, given)
+    asked = words_of([query], corpus.tokenize)
+    unknown = [asked.get(token, token) for token in match.unknown[:_NAMED]]
+    written = words_of((corpus.facts[fact_id].text for fact_id in near), corpus.tokenize) if tokens else {}
+    words = [written.get(token, token) for token in tokens]
     more = len(match.unknown) - _NAMED
-    unknown = _listed(match.unknown[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-    said = f"Weak match: no fact here has the words {unknown}."
+    unknown_words = _listed(unknown) + (f" and {more} more" if more > 0 else "")
+    said = f"Weak match: no fact here has the words {unknown_words}."
     if words:
         said += f" Words that stand nearby: {_listed(words)}."
     return said + " Ask again in these words, or teach them with memory_alias."
@@ -136,17 +141,13 @@ def _listed(words: Sequence[str]) -> str:
     return ", ".join(word if len(word) <= _LONGEST else word[: _LONGEST - 1] + "…" for word in words)
 
 
-def nearby(match: Match, corpus: Corpus, given: Sequence[str]) -> list[str]:
-    """The rarest words of the facts that have the query's known words, and of the best ones found."""
+def nearby(match: Match, corpus: Corpus, given: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Facts that have the query's known words and the best ones found; and the rarest tokens of these."""
     near: dict[str, None] = {}
     for token in match.known:
         near.update(dict.fromkeys(corpus.having(token, _LOOKED_AT)))
     near.update(dict.fromkeys(given))
     asked = {*match.known, *match.unknown}
-    words = {
-        token
-        for fact_id in islice(near, _LOOKED_AT)
-        for token in corpus.tokens_of(fact_id)
-        if token not in asked
-    }
-    return sorted(words, key=lambda token: (-corpus.rarity(token), token))[:_NEARBY]
+    looked_at = list(islice(near, _LOOKED_AT))
+    found = {token for fact_id in looked_at for token in corpus.tokens_of(fact_id) if token not in asked}
+    return looked_at, sorted(found, key=lambda token: (-corpus.rarity(token), token))[:_NEARBY]

@@ -7,6 +7,7 @@ a request is checked against the route's types as `functions.routing` checks it,
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from core.protocol.http_types import CreateSpaceInput
 from core.service.values import Caller
 from functions import catalog, endpoints, negotiate
 from functions.bootstrap import Services, adapters, build
+from functions.embedder_settings import read_embedder
 from functions.http import HttpRequest
 from functions.plain import encode_json
 from functions.routing import DEFAULT_DEADLINE_MS, Call
@@ -67,11 +69,17 @@ class InProcess:
             close()
 
 
-def open_directory(directory: Path, space: str) -> InProcess:
-    """The service over a directory, which is made if it is not there, and so is the space."""
+def open_directory(directory: Path, space: str, embedder: str | None = None) -> InProcess:
+    """The service over a directory, which is made if it is not there, and so is the space.
+
+    Raises:
+        ValueError: the name of the embedder is none.
+    """
     check_space_id(space)
+    name = embedder or ("static" if find_spec("wordllama") else "none")  # as `noema serve`
+    setting = read_embedder({"NOEMA_EMBEDDER": name})
     directory.mkdir(parents=True, exist_ok=True)
-    settings = Settings(store="embedded", data_dir=str(directory), insecure_local=True)
+    settings = Settings(store="embedded", data_dir=str(directory), insecure_local=True, embedder=setting)
     return in_process(build(settings, adapters(settings)), space)
 
 

@@ -177,3 +177,21 @@ def test_answers_that_are_no_services_are_told_apart():
     client = httpx.Client(transport=httpx.MockTransport(wire.answer))
     lost = Memory("", transport=Remote("https://api.example.org", "nowhere", "t", client=client))
     assert code_of(lost.recall, "ann", "tea") == "Unauthenticated"
+
+
+def test_a_directory_ranks_by_what_it_is_told_to(tmp_path):
+    """`none`: words and age alone, and no vector rank; another name is refused before anything is made."""
+    with Memory(tmp_path / "plain", embedder="none") as memory:
+        memory.remember("ann", "Ann bought a car.")
+        assert memory.explain("ann", "automobile")[0].ranks.vector_rank == 0
+    with pytest.raises(ValueError, match="NOEMA_EMBEDDER"):
+        Memory(tmp_path / "other", embedder="magic")
+    assert not (tmp_path / "other").exists()
+
+
+def test_a_directory_ranks_by_meaning_where_it_can(tmp_path):
+    """Without a word the static embedder is used, if its weights are installed."""
+    pytest.importorskip("wordllama")
+    with Memory(tmp_path) as memory:
+        memory.remember("ann", "Ann bought a car.")
+        assert memory.explain("ann", "automobile")[0].ranks.vector_rank == 1

@@ -139,3 +139,13 @@ def test_ids_sort_by_time_and_by_place():
     assert ulid(NOW, b"\xff" * 10) < ulid(NOW + 1, b"\x00" * 10)
     made = ulids(NOW, b"\xff" * 10, 1000)
     assert made == sorted(set(made))
+
+
+def test_feedback_speaks_in_words_as_they_were_written():
+    """No stems: the caller's own words and those of the facts; pairs of characters stay what they are."""
+    space = namespace(fact("a", "Deployments happen on Fridays, says 東京", 1), tokenizer="unicode")
+    said = find(space, "releases running quickly").feedback
+    assert "releases, running, quickly" in said
+    assert "deployments" in said
+    assert "fridays" in said
+    assert "東京" in said
