@@ -302,9 +302,10 @@ class Exporter:
         return Payload(
             manifest=self.manifest("snapshot", counts, **told),
             source=self.source(state),
+            records=Records(),
             schema=dependencies(self._symbols, state.meta, env, embed=self.wish.include_schema),
             external_refs=tuple(self._externals.values()),
-            handling=Handling(classifications=tuple(sorted(self._classes))),
+            handling=self._handling(),
             extensions=extensions,
         )
 
@@ -360,9 +361,12 @@ class Exporter:
             changes=changes,
             external_refs=tuple(self._externals.values()),
             blobs=tuple(self._blobs.values()),
-            handling=Handling(classifications=tuple(sorted(self._classes))),
+            handling=self._handling(),
             extensions=extensions or {},
         )
+
+    def _handling(self) -> Handling | None:
+        return Handling(classifications=tuple(sorted(self._classes))) if self._classes else None
 
     def manifest(self, kind: Any, counts: dict[str, int], **told: Any) -> Manifest:
         """The manifest of this export; `told` are the members that only the caller knows."""

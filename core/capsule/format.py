@@ -342,12 +342,12 @@ class Payload(Part, frozen=True, kw_only=True):
 
     manifest: Manifest
     source: Source
+    records: Records
     schema: tuple[SchemaDependency, ...] = ()
-    records: Records = Records()
     changes: tuple[SourceChange, ...] = ()
     external_refs: tuple[ExternalRef, ...] = ()
     blobs: tuple[Blob, ...] = ()
-    handling: Handling = Handling()
+    handling: Handling | None = None
     extensions: dict[str, dict[str, Any]] = {}
 
 

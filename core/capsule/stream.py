@@ -31,7 +31,6 @@ from core.capsule.format import (
     Artifact,
     Integrity,
     Payload,
-    Records,
 )
 from core.capsule.read import MAX_DEPTH, check_blob, check_content, check_object, pointers, read_shape
 from core.errors import NoemaError
@@ -84,7 +83,9 @@ class PayloadDigest:
 
     def finish(self) -> str:
         """The digest."""
-        if self._list is not None:
+        if self._list is None:
+            self._hash.update(self._comma() + b'"records":{}')
+        else:
             self._hash.update(b"]}")
         for name in self._after:
             self._member(name)
@@ -117,6 +118,7 @@ def write_lines(payload: Payload, records: Iterable[AnyRecord]) -> Generator[byt
         records: in canonical order: activities, assertions, concepts, evidence, propositions.
     """
     header = msgspec.to_builtins(payload)
+    del header["records"]
     digest = PayloadDigest(header)
     yield _line({"format": FORMAT, "version": VERSION, "transport": TRANSPORT, "payload": header})
     names = {cls: PLURAL[kind] for kind, cls in RECORD_OF.items()}
@@ -165,11 +167,11 @@ class Lines:
         if first.get("transport") != TRANSPORT:
             raise NoemaError("ArtifactParseError", f"the first line is not of the transport {TRANSPORT}")
         stand_in = {"content_digest": "sha256:", "digest_profile": PROFILE, "proofs": []}
-        whole = {name: first.get(name) for name in ("format", "version", "payload")}
-        self.artifact: Artifact = read_shape({**whole, "integrity": stand_in})
-        self.header: dict[str, Any] = first["payload"]
-        if self.payload.records != Records() or self.payload.changes:
+        self.header: dict[str, Any] = first["payload"] if isinstance(first.get("payload"), dict) else {}
+        if "records" in self.header or "changes" in self.header:
             raise NoemaError("ArtifactParseError", "the header of a Capsule in lines has no records")
+        whole = {"format": first.get("format"), "version": first.get("version"), "integrity": stand_in}
+        self.artifact: Artifact = read_shape({**whole, "payload": {**self.header, "records": {}}})
         self.blobs = {blob.blob_ref: blob for blob in self.payload.blobs}
         for blob in self.payload.blobs:
             check_blob(blob)

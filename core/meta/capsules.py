@@ -207,7 +207,7 @@ def described(shape: Artifact, digest: str) -> dict[str, Json]:
             encoding: sum(blob.encoding == encoding for blob in payload.blobs)
             for encoding in ("inline-base64", "omitted", "external")
         },
-        "handling": msgspec.to_builtins(payload.handling),
+        "handling": msgspec.to_builtins(payload.handling or {}),
         "risk_classes": _risks(shape),
         "proofs": len(shape.integrity.proofs),
         "claims_only": "everything here is what the artifact says; nothing of it is trusted or imported",
@@ -351,7 +351,7 @@ def report_of(run: Importing, proofs: list[dict[str, Any]], scope: Scope) -> dic
         "source": msgspec.to_builtins(payload.source),
         "completeness": payload.manifest.completeness,
         "external_refs": described(run.capsule.artifact, run.capsule.digest)["external_refs"],
-        "handling": msgspec.to_builtins(payload.handling),
+        "handling": msgspec.to_builtins(payload.handling or {}),
         "risk_classes": _risks(run.capsule.artifact),
         "authority": "none is imported: imported Skills are candidates, trust and policy stay this space's own",
         "checked_at_seq": scope.state.seq,

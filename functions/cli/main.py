@@ -25,6 +25,7 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "recall": ("functions.cli.memory", "recall", "Ask a space a question."),
     "import": ("functions.cli.importing", "import_file", "Import a conversation file; can be resumed."),
     "migrate": ("functions.cli.migrate", "migrate", "Take over a graph of KIP 1.x."),
+    "capsule": ("functions.cli.capsule", "capsule", "Export a memory, verify one, or import it."),
     "facts": ("functions.cli.facts", "facts", "Export the facts that agents keep, or import them."),
     "keygen": ("functions.cli.keys", "keygen", "Make a signing key."),
     "token": ("functions.cli.keys", "token", "Mint an access token (a CWT)."),

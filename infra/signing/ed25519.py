@@ -42,20 +42,23 @@ class Ed25519Keys:
     """Signs with one key and checks with any. Implements `Signer` and `Verifier`.
 
     Args:
-        seed: 32 secret bytes; the key is made from them.
+        seed: 32 secret bytes; the key is made from them. None only checks.
         known: names of other keys, by key id.
         own_name: the name of the deployment's own key.
     """
 
     def __init__(
-        self, seed: bytes, known: Mapping[str, str] | None = None, *, own_name: str = "this-deployment"
+        self, seed: bytes | None, known: Mapping[str, str] | None = None, *, own_name: str = "this-deployment"
     ) -> None:
-        self._key = Ed25519PrivateKey.from_private_bytes(seed)
-        self.key_id = key_id_of(self._key.public_key().public_bytes_raw())
-        self._known = {**(known or {}), self.key_id: own_name}
+        self._key = None if seed is None else Ed25519PrivateKey.from_private_bytes(seed)
+        own = None if self._key is None else key_id_of(self._key.public_key().public_bytes_raw())
+        self.key_id = own or ""
+        self._known = {**(known or {}), **({} if own is None else {own: own_name})}
 
     def sign(self, payload: bytes) -> Signature:
         """The signature over these bytes; the same for the same bytes."""
+        if self._key is None:
+            raise ValueError("there is no key to sign with")
         return Signature(self.key_id, self._key.sign(payload))
 
     def check(self, key_id: str, payload: bytes, value: bytes) -> Verdict:
