@@ -28,6 +28,7 @@ from core.agents.formation.telling import (
     tell,
     tell_done,
     tell_uncovered,
+    window_room,
 )
 from core.agents.offline.formation import form_part, mention
 from core.agents.prompts.formation import REVIEW, VERSION, system_prompt
@@ -39,7 +40,7 @@ from core.agents.vocabulary import PERSON
 from core.authority import Principal
 from core.model.elements import Activity, Concept, Json, Origin
 from core.model.instants import Instant
-from core.models.budget import Limits, Meter
+from core.models.budget import Limits, Meter, estimate_request
 from core.models.chat import Capabilities, ChatModel, ChatReply, ChatRequest, Models, Turn, Usage
 from core.models.run import Finished, Script, converse, goes_on
 from core.ports import Clock, Row, Update, When
@@ -60,6 +61,7 @@ from core.transaction.draft import Draft
 WORK: Final = "formation"
 RUN_MS: Final = 30 * 60 * 1000  # contract §4.6: of all runs over one conversation
 MAX_GOES: Final = 5  # times a window is begun without being finished: workers that die, turns too short
+MAX_REPLY: Final = 4096  # tokens of one reply
 MAX_REPORT: Final = 2_000  # characters of the model's last words on the record
 LIMITS: Final = Limits(
     turns=200, tokens=3_000_000
@@ -188,7 +190,7 @@ class _Reader:
         if not record.count("evidence"):  # every word of it was on record already, and read when it was filed
             self._complete(messages, made=False)
             return Outcome("complete")
-        windows = cut_windows(self._place.dialogue, messages, self._model.capabilities.context_tokens)
+        windows = cut_windows(self._place.dialogue, messages, self._room())
         finished: Finished | None = None
         for number in range(record.count("window"), len(windows)):
             if record.count("goes") >= MAX_GOES:
@@ -248,23 +250,32 @@ class _Reader:
 
     # --- runs
 
+    def _room(self) -> int:
+        """The tokens of one window: what the model can read, less all that is told beside the messages."""
+        fixed = ChatRequest(self._mind.prompt, (Turn("user", self._vocabulary()),), FORMING)
+        context = self._model.capabilities.context_tokens
+        return window_room(context, _reply_tokens(context), estimate_request(fixed))
+
+    def _vocabulary(self) -> str:
+        return schema_text(environment_of(self._load().meta))
+
     def _script(
         self, messages: list[tuple[int, Captured]], windows: list[Window], number: int, ask: str = ""
     ) -> Script:
         state = self._load()
         notes = self._mind.notes.index(self._place.space_id)
-        vocabulary = schema_text(environment_of(state.meta))
-        telling = Telling(windows[number], number, len(windows), vocabulary, notes)
+        telling = Telling(windows[number], number, len(windows), self._vocabulary(), notes)
         parts = [tell(state, self._place.dialogue, messages, telling)]
         products = find_products(state, [one for _, one in messages])
         if products.all:
             parts.append(tell_done(state, products))
-        capabilities = self._model.capabilities
+        context = self._model.capabilities.context_tokens
         return Script(
             system=self._mind.prompt,
             opening=(Turn("user", "\n\n".join([*parts, ask] if ask else parts)),),
             tools=FORMING,
-            context_tokens=capabilities.context_tokens,
+            max_tokens=_reply_tokens(context),
+            context_tokens=context,
         )
 
     def _run(self, script: Script, messages: list[tuple[int, Captured]]) -> Finished:
@@ -435,6 +446,11 @@ class _Reader:
 
     def _load(self) -> SpaceState:
         return self._mind.spaces.load(self._place.space_id)
+
+
+def _reply_tokens(context: int) -> int:
+    """What one reply may take; less of a small context."""
+    return min(MAX_REPLY, context // 8)
 
 
 def _usage(record: Record) -> Usage:
