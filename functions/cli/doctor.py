@@ -9,6 +9,7 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import quote
@@ -21,6 +22,7 @@ from functions.cli.client import Client
 from functions.cli.init import config_path, read
 from functions.cli.terminal import Failure, json_option, now_s, service_options
 from functions.cli.wiring import AGENTS, Agent, ByHand, Scope, has_block
+from functions.model_settings import public_names
 from functions.settings import Settings, SettingsError, is_loopback, load
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -152,9 +154,23 @@ def _database(file: Path) -> Finding:
 
 
 def _model() -> Iterator[Finding]:
-    yield Finding(
-        "model", "ok", "offline-extractive-1: no key, no network; plain statements and extractive answers"
-    )
+    """Which models think and which one embeds, as this environment names them; none of them is asked."""
+    settings = _settings()
+    if isinstance(settings, SettingsError):
+        return
+    names = public_names(settings.models)
+    if set(names.values()) == {"offline"}:
+        saw = "none: plain statements and extractive answers, no key, no network"
+    else:
+        saw = ", ".join(f"{role} {name}" for role, name in names.items())
+    yield Finding("model", "ok", saw)
+    given = os.environ.get("NOEMA_EMBEDDER")  # noqa: TID251 - as `noema serve` has it
+    name = settings.embedder.public_name if given else "static" if find_spec("wordllama") else "none"
+    if name == "none":
+        do = "For search by meaning: pip install 'noema[static]', or set NOEMA_EMBEDDER."
+        yield Finding("embedder", "ok", "none: words and age alone rank", do)
+    else:
+        yield Finding("embedder", "ok", f"{name}; not asked")
 
 
 def _agents() -> Iterator[Finding]:
