@@ -16,7 +16,8 @@ from core.service.forgetting import Forgetting
 from core.service.upkeep import Upkeep
 from core.service.values import Caller
 from core.storage.layout import ALL_ROWS, space_pk
-from scripts.bench_recall import import_conversation
+from scripts.bench_recall import form
+from scripts.locomo import read
 from tests.doubles import FailingTable, Faults
 from tests.services import World
 
@@ -235,7 +236,7 @@ def test_bad_questions_are_refused(world: World) -> None:
         (wire.RecallInput(query="\ud800"), "InvalidInput"),
         (wire.RecallInput(query="a" * 300_000), "PayloadTooLarge"),
         (wire.RecallInput(query="who?", context="["), "InvalidInput"),
-        (wire.RecallInput(query="who?", budget=wire.RecallBudget()), "NotImplementedYet"),
+        (wire.RecallInput(query="who?", budget=wire.RecallBudget()), "NotImplementedYet"),  # no tokenizer
     ):
         with pytest.raises(NoemaError) as caught:
             world.recall.recall_structured(world.caller, "home", body)
@@ -255,16 +256,16 @@ def test_a_reader_that_never_formed_reads_the_same(world: World) -> None:
 @pytest.mark.skipif(not BENCH.exists(), reason="the evaluation data is not beside this repository")
 def test_a_real_conversation_is_formed_and_recalled() -> None:
     """Nineteen sessions go in through the services, and questions come back with the right turns."""
-    sample = json.loads(BENCH.read_text())[0]
+    sample = read(BENCH)[0]
     world = World()
-    dia = import_conversation(world, "real", sample["conversation"])
-    questions = [item for item in sample["qa"] if item["category"] in (1, 2, 4)][:30]
+    dia = form(world, "real", sample).turns
+    questions = [item for item in sample.questions if item.category in (1, 2, 4)][:30]
 
     hits = 0
     for item in questions:
-        found = world.ask(item["question"], "real")
+        found = world.ask(item.text, "real")
         cited = {dia.get(m.entity) or dia.get(m.source or "") for m in found.memories}
-        hits += bool(cited & set(item["evidence"]))
+        hits += bool(cited & item.gold)
 
     state = world.spaces.load("real")
     assert world.spaces.head("real").number("formed") == 19
