@@ -91,7 +91,7 @@ class Roots:
         for found in order:  # grows while it is walked
             element = assertion if found == assertion.id else self.sight.get(found)
             if element is None:
-                gaps = True
+                gaps = gaps or self.sight.absent(found)  # what is only hidden leaves no gap to be told of
                 continue
             resting = resting or element is not assertion
             if isinstance(element, Assertion):

@@ -26,6 +26,9 @@ class Sight(Protocol):
     def get(self, element_id: str) -> AnyElement | None:
         """An element that may be used in a projection, or None."""
 
+    def absent(self, element_id: str) -> bool:
+        """Whether there is no such element, for anybody; what may not be used here is not absent (KIP §30.4)."""
+
     def find(self, key: str) -> Sequence[str]:
         """Ids under an index key, to be looked at one by one."""
 

@@ -143,6 +143,9 @@ class _Sight:
         assert self._usable is not None
         return element if element is not None and self._usable(element) else None
 
+    def absent(self, element_id: str) -> bool:
+        return self._world.stored(element_id) is None
+
     def readable(self, element: AnyElement) -> bool:
         seen = self._world.get(element.id) is not None
         return seen and not (self._world.hidden(element) or _NONE) & _NAMED
@@ -222,7 +225,9 @@ class Believer:
         def extend(row: Row) -> Iterator[Row]:
             value = known_value(target, row)
             element = self.world.get(value.id) if isinstance(value, Ref) else None
-            if isinstance(element, Proposition) and self.world.tells(element):
+            usable = self.world.context.projectable
+            asked = isinstance(element, Proposition) and self.world.tells(element)
+            if isinstance(element, Proposition) and asked and (usable is None or usable(element)):
                 about = Target(element.subject, element.predicate_ref, element.object, element.id)
                 yield from self._bound(row, pattern, about)
 

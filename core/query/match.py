@@ -338,8 +338,11 @@ def _match_walk(world: World, pattern: Walk) -> Extend:
 # --- structural references
 
 
-def edges_of(element: AnyElement, pattern: Edges) -> list[Edge]:
-    """The references of an element in one structural field, in order (KIP §17)."""
+def edges_of(element: AnyElement, pattern: Edges, sees: Callable[[str], bool]) -> list[Edge]:
+    """The references of an element in one structural field, in order (KIP §17), to what may be seen.
+
+    Places are counted among those: a gap would tell of what stands in it (KIP §30.4).
+    """
     field = pattern.field
     targets: list[tuple[str, str | None, dict[str, Any]]]
     if not field.core:
@@ -363,7 +366,7 @@ def edges_of(element: AnyElement, pattern: Edges) -> list[Edge]:
             role=role or options.get("role"),
             options={name: value for name, value in options.items() if name not in {"role", "index"}},
         )
-        for ordinal, (target, role, options) in enumerate(targets)
+        for ordinal, (target, role, options) in enumerate(each for each in targets if sees(each[0]))
     ]
 
 
@@ -379,9 +382,8 @@ def _match_edges(world: World, pattern: Edges, access: Access) -> Extend:
             element = world.get(found)
             if element is None or (name in (world.hidden(element) or ())):
                 continue
-            for edge in edges_of(element, pattern):
-                if world.sees(edge.target):
-                    yield from _bind_edge(row, pattern, edge)
+            for edge in edges_of(element, pattern, world.sees):
+                yield from _bind_edge(row, pattern, edge)
 
     return extend
 

@@ -123,13 +123,18 @@ class World:
     # --- identity after merges
 
     def canonical(self, element_id: str) -> str:
-        """The id a Concept resolves to after merges (KIP §11.1); any other id is itself."""
+        """The id a Concept resolves to after merges (KIP §11.1), as far as the caller may see; any other is itself.
+
+        Two Concepts that are one only through a third, of which the caller may not know, are two to them (KIP §30.4).
+        """
         if not self.has_merges:
             return element_id
         known = element_id
         while True:  # merges never form a circle (KIP §11.1)
             found = self.stored(known)
             if not isinstance(found, Concept) or found.merged_into is None:
+                return known
+            if not self.open and self.get(found.merged_into) is None:
                 return known
             known = found.merged_into
 
@@ -149,7 +154,7 @@ class World:
         for known in out:
             keys = referrers_key(known), state_key("merged")
             for found in self.find(min(keys, key=self.view.count)):
-                element = self.stored(found)
+                element = self.get(found)
                 if isinstance(element, Concept) and element.merged_into == known and found not in out:
                     out.append(found)
         return out
