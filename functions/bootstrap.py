@@ -313,6 +313,7 @@ class Services:
             spaces=self.spaces,
             commits=self.commits,
             allowance_of=lambda space, model: self.ledger.allowance(space, "formation", model),
+            limits_of=self.ledger.run_limits,
             deployment=_section(self.settings.formation_section),
         )
 

@@ -45,7 +45,7 @@ class Thinking(World):
             spaces=self.spaces,
             commits=self.commits,
             allowance_of=lambda space, model: allowance or Unlimited(),
-            limits=limits or LIMITS,
+            limits_of=lambda space, model: limits or LIMITS,
         )
         self.formation.mind = lambda: mind
 

@@ -38,10 +38,20 @@ from core.agents.tools.specs import FORMING
 from core.agents.tools.terms import Captured
 from core.agents.vocabulary import PERSON
 from core.authority import Principal
+from core.errors import NoemaError
 from core.model.elements import Activity, Concept, Json, Origin
 from core.model.instants import Instant
 from core.models.budget import Limits, Meter, estimate_request
-from core.models.chat import Capabilities, ChatModel, ChatReply, ChatRequest, Models, Turn, Usage
+from core.models.chat import (
+    Capabilities,
+    ChatModel,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
+    Models,
+    Turn,
+    Usage,
+)
 from core.models.run import Finished, Script, converse, goes_on
 from core.ports import Clock, Row, Update, When
 from core.schema.environment import environment_of
@@ -77,6 +87,10 @@ def _unlimited(space_id: str, model: ChatModel) -> Allowance:  # noqa: ARG001 - 
     return Unlimited()
 
 
+def _usual(space_id: str, model: ChatModel) -> Limits:  # noqa: ARG001 - as a ledger's
+    return LIMITS
+
+
 class Mind:
     """Formation with models, for every space that has one. Safe to share between threads.
 
@@ -89,7 +103,7 @@ class Mind:
         commits: the one commit loop.
         allowance_of: what a space may spend on a model today.
         deployment: the operator's own section of the prompt.
-        limits: of one conversation, all its runs together.
+        limits_of: what all runs over one conversation may take together.
     """
 
     def __init__(
@@ -103,7 +117,7 @@ class Mind:
         commits: Commits,
         allowance_of: Callable[[str, ChatModel], Allowance] = _unlimited,
         deployment: str = "",
-        limits: Limits = LIMITS,
+        limits_of: Callable[[str, ChatModel], Limits] = _usual,
     ) -> None:
         self.models = models
         self.kip = kip
@@ -113,11 +127,14 @@ class Mind:
         self.commits = commits
         self.allowance_of = allowance_of
         self.prompt = system_prompt(deployment)
-        self.limits = limits
+        self.limits_of = limits_of
 
     def serves(self, space_id: str) -> bool:
-        """Whether a space has a model."""
-        return self.models.of(space_id, WORK) is not None
+        """Whether a space has a model, if only one that cannot be used now."""
+        try:
+            return self.models.of(space_id, WORK) is not None
+        except (NoemaError, ModelFault):
+            return True
 
     def read(self, place: Place, lease: Kept) -> Outcome | None:
         """Form a conversation as far as it goes; None where the space has no model.
@@ -126,8 +143,38 @@ class Mind:
             Fenced: the lease is lost.
             NoemaError: the store failed.
         """
-        model = self.models.of(place.space_id, WORK)
-        return None if model is None else _Reader(self, model, place, lease).read()
+        try:
+            model = self.models.of(place.space_id, WORK)
+        except (
+            NoemaError,
+            ModelFault,
+        ) as error:  # a model of the space's own whose key cannot be opened, say
+            return Outcome("again", f"model_unusable: {getattr(error, 'code', 'ModelFault')}")
+        if model is None:
+            return None
+        if not model.capabilities.tools:
+            return Outcome("offline", "model_without_tools")
+        try:
+            terms = _Means(
+                model,
+                self.limits_of(place.space_id, model),
+                self.allowance_of(place.space_id, model),
+            )
+        except NoemaError as error:
+            if error.code != "ResourceExhausted":
+                raise
+            return Outcome(
+                "offline", "model_budget"
+            )  # a budget in money, and nobody said what the model costs
+        return _Reader(self, terms, place, lease).read()
+
+
+class _Means(msgspec.Struct, frozen=True):
+    """What one conversation is read with: the model, what the runs may take, what the space may spend."""
+
+    model: ChatModel
+    limits: Limits
+    allowance: Allowance
 
 
 class _Watched:
@@ -157,14 +204,16 @@ class _Watched:
 class _Reader:
     """One conversation, read by a model."""
 
-    def __init__(self, mind: Mind, model: ChatModel, place: Place, lease: Kept) -> None:
+    def __init__(self, mind: Mind, means: _Means, place: Place, lease: Kept) -> None:
+        model = means.model
         self._mind = mind
+        self._allowance = means.allowance
         self._place = place
         self._lease = lease
         self._clock = mind.clock
         self._model = _Watched(model, lease, mind.clock)
         self._began = mind.clock.now()
-        record, limits = place.record, mind.limits
+        record, limits = place.record, means.limits
         self._meter = Meter(
             Limits(
                 max(0, limits.turns - record.count("turns")),
@@ -286,7 +335,7 @@ class _Reader:
             use_tool=self._toolbox([one for _, one in messages], until).use,
             clock=self._clock,
             until=until,
-            allowance=self._mind.allowance_of(self._place.space_id, self._model),
+            allowance=self._allowance,
         )
         finished = drive(converse(script, self._meter), terms)
         self._report = finished.text or self._report

@@ -9,11 +9,22 @@ from core.agents.prompts.formation import VERSION
 from core.errors import NoemaError
 from core.model.elements import Activity, Assertion, Evidence
 from core.models.budget import Limits
-from core.models.chat import ChatReply, ModelFault, ToolCall
+from core.models.chat import Capabilities, ChatReply, ModelFault, ToolCall
 from core.ports import Unavailable
 from core.service.formation import SPAN_MS
+from core.service.formation_model import Mind
 from core.storage.memory import MemoryObjects, MemoryTable
-from tests.doubles import Crash, FailingObjects, FailingTable, FakeClock, Faults, ScriptedModel, calls, says
+from tests.doubles import (
+    Crash,
+    FailingObjects,
+    FailingTable,
+    FakeClock,
+    Faults,
+    FixedModels,
+    ScriptedModel,
+    calls,
+    says,
+)
 from tests.mind import Reading, Thinking, kip, known_of, likes_tea, lines_of, lives_in
 from tests.services import MINUTE
 
@@ -239,6 +250,107 @@ def test_a_model_that_answers_in_another_language_is_done():
     world.say("home", "I live in Berlin.")
     assert world.drain().formed == (1,)
     assert "ベルリン" in world.found(1).messages[1]["content"]
+
+
+def test_a_model_without_tools_is_stood_in_for():
+    """A wire that takes no tools cannot write memory; the offline reader forms, and the record says why."""
+    world = Thinking(ScriptedModel(capabilities=Capabilities(tools=False)))
+    world.create()
+    world.say("home", "I live in Berlin.")
+    assert world.drain().formed == (1,)
+    assert world.found(1).extra["warnings"] == ["formed_offline: model_without_tools"]
+    assert world.claims() == ["Alice> Alice lives_in Berlin"]
+
+
+class Broken:
+    """A space's own model, whose key cannot be opened."""
+
+    def of(self, space: str, role: str) -> Any:
+        raise NoemaError("ServiceUnavailable", "the key cannot be opened")
+
+
+def test_a_model_that_cannot_be_opened_does_not_stop_the_space():
+    """It is a failed round, visibly; after three over half an hour the offline reader forms."""
+    world = thinking()
+    mind = Mind(Broken(), world.kip, world.notes, world.clock, spaces=world.spaces, commits=world.commits)
+    world.formation.mind = lambda: mind
+    world.say("home", "I live in Berlin.")
+    assert world.drain().failed == (1,)
+    assert world.found(1).failed_reason == "model_unusable: ServiceUnavailable"
+    while world.found(1).status != "completed":
+        world.clock.advance(MINUTE)
+        world.drain()
+    assert world.found(1).extra["warnings"] == ["formed_offline: model_unusable: ServiceUnavailable"]
+
+
+@pytest.mark.parametrize("code", ["ResourceExhausted", "ServiceUnavailable"])
+def test_a_ledger_that_refuses(code: str):
+    """A model without a price under a budget in money is not used; a ledger that cannot be read stops the drain."""
+
+    def refuse(space: str, model: Any) -> Any:
+        raise NoemaError(code, "no")
+
+    world = thinking()
+    mind = Mind(
+        FixedModels(world.model), world.kip, world.notes, world.clock,
+        spaces=world.spaces, commits=world.commits, allowance_of=refuse,
+    )  # fmt: skip
+    world.formation.mind = lambda: mind
+    world.say("home", "I live in Berlin.")
+    if code == "ServiceUnavailable":
+        with pytest.raises(NoemaError):
+            world.drain()
+        assert world.found(1).status == "submitted"
+    else:
+        assert world.drain().formed == (1,)
+        assert world.found(1).extra["warnings"] == ["formed_offline: model_budget"]
+
+
+def test_a_person_cannot_restart_what_is_being_read():
+    """While a model reads, restarting is refused as busy, and harms nothing."""
+    refused: list[str] = []
+
+    def meddle(request: Any) -> ChatReply:
+        with pytest.raises(NoemaError) as caught:
+            world.formation.restart("home", 1)
+        refused.append(caught.value.code)
+        return kip(lives_in("Berlin"))
+
+    world = Thinking(ScriptedModel([meddle, says("Done.")]))
+    world.create()
+    world.say("home", "I live in Berlin.")
+    assert world.drain().formed == (1,)
+    assert refused == ["Busy"]
+
+
+def test_a_conversation_that_waits_can_be_restarted_at_once():
+    """A restart forgets the failed rounds; what was written before is not written again."""
+    world = thinking(
+        kip(lives_in("Berlin")), ModelFault("unavailable", "x"), kip(lives_in("Berlin")), says("Done.")
+    )
+    world.say("home", "I live in Berlin.")
+    assert world.drain().failed == (1,)
+    assert world.formation.restart("home", 1) is True
+    assert world.drain().formed == (1,)
+    assert world.claims(status=None) == ["Alice> Alice lives_in Berlin"]
+
+
+SCRIPTS = {
+    "Ελλάδα": "Μένω στην Ελλάδα.", "東京": "東京に住んでいます。", "서울": "서울에 살아요.", "Москва": "Я живу в Москве.",
+    "القاهرة": "أسكن في القاهرة.", "ירושלים": "אני גר בירושלים.", "दिल्ली": "मैं दिल्ली में रहता हूँ।", "กรุงเทพ": "ฉันอยู่ที่กรุงเทพ",
+    "Երևան": "Ապրում եմ Երևանում։", "თბილისი": "თბილისში ვცხოვრობ.",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", SCRIPTS)
+def test_messages_in_ten_scripts_keep_their_words(place: str):
+    """Text goes to the model, into commands and into memory as it was said."""
+    world = Thinking(Reading(lambda request: [lives_in(place)]))
+    world.create()
+    world.say("home", SCRIPTS[place], name="Zoë")
+    assert world.drain().formed == (1,)
+    assert texts(world) == [SCRIPTS[place]]
+    assert world.claims() == [f"Zoë> Zoë lives_in {place}"]
 
 
 # --- budgets and time
