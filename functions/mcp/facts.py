@@ -144,7 +144,10 @@ def _prose(
     else:
         parts = ["No memories found."]
     if feedback:
-        parts += ["The match is weak. What this memory has words for:", turn.fence(quote(feedback), "facts")]
+        parts += [
+            "The match is weak. What this memory has words for:",
+            turn.fence(quote(feedback), "facts", again=bool(page.pieces)),
+        ]
     if retrieval is not None:
         least = retrieval.min_confidence or "none"
         parts.append(
@@ -283,7 +286,11 @@ def _resume(turn: Turn, arguments: dict[str, Any]) -> Answer:
     found = turn.services.facts.latest_checkpoint(turn.space, agent)
     if found is None:
         if missing == "error":
-            raise NoemaError("NotFoundOrNotVisible", "there is no checkpoint of this agent")
+            raise NoemaError(
+                "NotFoundOrNotVisible",
+                "there is no checkpoint of this agent",
+                hint="Save one with checkpoint_save; with on_missing empty, none is no error.",
+            )
         return Answer(text="There is no checkpoint.", structured={"found": False, "agent_id": agent})
     told: dict[str, Any] = {"id": found.id, "created_at": format_instant(found.created_at)}
     if found.messages:

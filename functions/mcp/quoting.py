@@ -45,15 +45,17 @@ def visible(text: str) -> str:
     return _FORGED.sub("‹", folded if _FORGED.search(folded) else out)
 
 
-def fenced(quoted: str, *, number: str, origin: str) -> str:
+def fenced(quoted: str, *, number: str, origin: str, notice: bool = True) -> str:
     """Quoted lines between marks, with what they are and where from.
 
     Args:
         quoted: lines that `quote` made.
         number: drawn for this answer alone.
         origin: the space and the kind of memory, in our own words.
+        notice: whether to say what the marks are.
     """
-    return f'{_NOTICE}\n<{MARK} id="{number}" from="{origin}">\n{quoted}\n</{MARK} id="{number}">'
+    said = f"{_NOTICE}\n" if notice else ""
+    return f'{said}<{MARK} id="{number}" from="{origin}">\n{quoted}\n</{MARK} id="{number}">'
 
 
 def without_fences(text: str, put: str = "[recalled from memory; left out]") -> str:
