@@ -1,5 +1,6 @@
 """What a model may write: decided on the tree of its commands, each refusal with what is allowed."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +9,7 @@ from core.agents.tools.cognition import ALLOWED, Rules, settle
 from core.agents.tools.terms import Captured
 from core.agents.vocabulary import ORGANIZATION, PERSON, PLACE, TOOL
 from core.errors import NoemaError
-from core.language import format_command, parse
+from core.language import format_command, is_mutation, parameter_names, parse
 from core.model.elements import Assertion, Citation, Evidence, Origin, Payload, ValidTime
 from core.model.instants import parse_instant
 from core.model.literals import Ref, make_literal
@@ -245,3 +246,36 @@ def test_a_claim_on_record_from_the_same_message_is_left_out(space: Space):
 def test_the_same_is_the_same_tuple_stance_message_and_time(space: Space, text: str, same: bool):
     """Another interval, stance or value of one message is another claim."""
     assert (space.settle(text, berlin={"id": space.berlin}) is None) == same
+
+
+def mutations() -> list[str]:
+    """Every mutation of the language's round-trip corpus."""
+    text = (Path(__file__).parents[3] / "fixtures" / "language" / "identity.kip").read_text("utf-8")
+    found = []
+    for block in text.split("\n\n"):
+        lines = [line for line in block.splitlines() if not line.startswith("#")]
+        command = "\n".join(lines).strip()
+        try:
+            if command and is_mutation(parse(command)):
+                found.append(command)
+        except NoemaError:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("text", mutations())
+def test_every_shape_of_mutation_is_decided(space: Space, text: str):
+    """Whatever KML there is, it is let through in a form that parses, or refused by a typed error."""
+    names = parameter_names(parse(text)) - space.rules.reserved.keys()
+    values = {name: {"id": "C-1"} for name in names}
+    try:
+        settled = settle(parse(text), values, space.rules, space.state, environment_of(space.state.meta))  # type: ignore[arg-type]
+    except NoemaError:
+        return
+    assert settled.statement is not None
+    assert parse(format_command(settled.statement)) == settled.statement
+
+
+def test_the_corpus_holds_every_family():
+    """The mutations tried are many."""
+    assert len(mutations()) >= 10
