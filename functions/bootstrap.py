@@ -424,6 +424,7 @@ class Services:
             schedule=self.fact_schedule,
             model=FactModels(self._model_of, self._allowance),
             meanings=self.vectors if self._embeds else None,
+            tokenizer=self.settings.facts_tokenizer,
         )
 
     def _model_of(self, space: str, role: ModelRole) -> ChatModel | None:

@@ -125,6 +125,7 @@ class TuningInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     signals: Signals = Signals()
     consolidate_from: int = 20
     consolidate_above: int = 20
+    learn_prefix: int = 0
 
 
 class AgentQuery(msgspec.Struct, frozen=True, kw_only=True):

@@ -298,6 +298,7 @@ def _tune(found: Services, call: Call) -> Tuning:
         signals=body.signals,
         consolidate_from=body.consolidate_from,
         consolidate_above=body.consolidate_above,
+        learn_prefix=body.learn_prefix,
     )
     return found.facts.tune(call.caller, call.space, tuning, deadline=call.deadline)
 

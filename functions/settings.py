@@ -21,6 +21,12 @@ VERSION: Final = "0.1.0"
 
 Store = Literal["memory", "embedded", "aws"]
 _STORES: Final[dict[str, Store]] = {"memory": "memory", "embedded": "embedded", "aws": "aws"}
+FactsTokenizer = Literal["unicode", "ascii", "ascii-stem"]  # as `core.facts.tokens`, which costs an import
+_TOKENIZERS: Final[dict[str, FactsTokenizer]] = {
+    "unicode": "unicode",
+    "ascii": "ascii",
+    "ascii-stem": "ascii-stem",
+}
 
 
 class SettingsError(Exception):
@@ -52,6 +58,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     models: ModelSettings = ModelSettings()
     embedder: EmbedderSetting = EmbedderSetting()
     formation_section: str = ""
+    facts_tokenizer: FactsTokenizer = "unicode"
 
     @property
     def locked(self) -> bool:
@@ -97,7 +104,14 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         models=_models(environ),
         embedder=_embedder(environ),
         formation_section=environ.get("NOEMA_FORMATION_SECTION", ""),
+        facts_tokenizer=_tokenizer(environ.get("NOEMA_FACTS_TOKENIZER", "").strip() or "unicode"),
     )
+
+
+def _tokenizer(name: str) -> FactsTokenizer:
+    if name not in _TOKENIZERS:
+        raise SettingsError(f"NOEMA_FACTS_TOKENIZER must be one of {', '.join(_TOKENIZERS)}")
+    return _TOKENIZERS[name]
 
 
 def _embedder(environ: Mapping[str, str]) -> EmbedderSetting:

@@ -96,6 +96,17 @@ def check_count(value: Any, member: str) -> int:  # a caller's value
     return value
 
 
+def check_prefix(value: Any) -> int:  # a caller's value
+    """How long a beginning two words must share to be paired: 0 for never, else 3 to 32; shorter ones pair anything.
+
+    Raises:
+        NoemaError: `InvalidInput`.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not (value == 0 or 3 <= value <= 32):
+        raise _refuse("learn_prefix", "must be 0 or a whole number from 3 to 32")
+    return value
+
+
 def check_options(options: RecallOptions) -> RecallOptions:
     """The options, if every one of them may be asked for.
 

@@ -40,6 +40,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     confidence_weight: where a caller gives none. min_relevance: 0 to 1; facts below this share of the best score
     are cut; 0 cuts none. consolidate_from: a namespace of so many rows is consolidated by itself when it was
     written to; 0: no namespace ever is. consolidate_above: a model may summarise where more facts are live.
+    learn_prefix: how many characters two words must share for usage to pair them as an alias; 0 learns nothing.
     """
 
     confidence_weight: float = 0.0
@@ -47,6 +48,7 @@ class Tuning(msgspec.Struct, frozen=True, kw_only=True):
     signals: Signals = Signals()
     consolidate_from: int = 20
     consolidate_above: int = 20
+    learn_prefix: int = 0
 
 
 class Resolved(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +61,7 @@ class Resolved(msgspec.Struct, frozen=True, kw_only=True):
     hints: bool
     retrieval: Retrieval | None
     policy: Policy
+    learn_prefix: int = 0
 
 
 def resolve(options: RecallOptions, tuning: Tuning) -> Resolved:
@@ -85,6 +88,7 @@ def resolve(options: RecallOptions, tuning: Tuning) -> Resolved:
             signals=tuning.signals,
             min_relevance=tuning.min_relevance,
         ),
+        learn_prefix=0 if told else tuning.learn_prefix,
     )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final, Protocol
+
 import msgspec
 
 from core.errors import NoemaError
@@ -53,7 +54,6 @@ class FactRecall:
         clock: for ages.
         namespaces: the facts in memory.
         accesses: where recalls are noted.
-        learn_prefix: how many characters two words must share for usage to pair them; 0 learns nothing.
         meanings: an index of vectors; None: words and age alone rank.
         echoes: notes what was served, so that it is known when it comes back; None: nobody notes.
     """
@@ -64,14 +64,12 @@ class FactRecall:
         namespaces: Namespaces,
         accesses: Accesses,
         *,
-        learn_prefix: int = 0,
         meanings: Meanings | None = None,
         echoes: Echoes | None = None,
     ) -> None:
         self._clock = clock
         self._namespaces = namespaces
         self._accesses = accesses
-        self._learn_prefix = learn_prefix
         self._meanings = meanings
         self._echoes = echoes
 
@@ -94,8 +92,8 @@ class FactRecall:
         if resolved.explain:
             recalled = self._weighed(space_id, agent_id, recalled)
         self._note(space_id, agent_id, recalled)
-        if self._learn_prefix and resolved.level == 0 and options.min_confidence is None:
-            self._learn(space_id, agent_id, query, found)
+        if resolved.learn_prefix:
+            self._learn(space_id, agent_id, query, found, resolved.learn_prefix)
         return recalled
 
     def _resolve(self, space_id: str, options: RecallOptions) -> Resolved:
@@ -161,12 +159,12 @@ class FactRecall:
         )
         return msgspec.structs.replace(recalled, facts=facts, receipts=receipts)
 
-    def _learn(self, space_id: str, agent_id: str, query: str, found: Found) -> None:
+    def _learn(self, space_id: str, agent_id: str, query: str, found: Found, prefix: int) -> None:
         """Keep what the query teaches of the agent's words, if the store takes it."""
         with reading():
             learning, rev = self._accesses.learning(space_id, agent_id)
         tokens = TOKENIZERS[self._namespaces.tokenizer](query)
-        after = observe(learning, tokens, found.match, self._clock.now(), self._learn_prefix)
+        after = observe(learning, tokens, found.match, self._clock.now(), prefix)
         if after != learning:
             self._accesses.learn(space_id, agent_id, after, rev)
 

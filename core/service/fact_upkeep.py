@@ -8,7 +8,6 @@ meantime stays.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 import msgspec

@@ -74,7 +74,6 @@ class Facts(FactRecall, Appending):
         echoes: knows what was served lately; None: nobody notes, and nothing is an echo.
         schedule: when facts are consolidated by themselves; None: only when asked.
         tokenizer: how texts become tokens; `ascii` reproduces GrayMatter's published numbers.
-        learn_prefix: how many characters two words must share for usage to pair them; 0 learns nothing.
         arrays: loads numpy, for namespaces of many facts; None: they are ranked without, only slower.
     """
 
@@ -94,7 +93,6 @@ class Facts(FactRecall, Appending):
         echoes: Echoes | None = None,
         schedule: FactSchedule | None = None,
         tokenizer: TokenizerName = "unicode",
-        learn_prefix: int = 0,
         arrays: Arrays | None = None,
     ) -> None:
         namespaces = Namespaces(spaces, tokenizer, arrays=arrays)
@@ -105,7 +103,6 @@ class Facts(FactRecall, Appending):
             clock,
             namespaces,
             accesses,
-            learn_prefix=learn_prefix,
             meanings=meanings,
             echoes=echoes,
         )
@@ -534,6 +531,7 @@ class Facts(FactRecall, Appending):
         """
         for name in ("consolidate_from", "consolidate_above"):
             labels.check_count(getattr(tuning, name), name)
+        labels.check_prefix(tuning.learn_prefix)
         labels.check_weight(tuning.confidence_weight)
         labels.check_share(tuning.min_relevance, "min_relevance")
         for name in ("vector", "keyword", "recency"):

@@ -115,3 +115,11 @@ def test_loopback_is_this_machine() -> None:
     """127.0.0.0/8, ::1 and localhost, with or without brackets."""
     assert all(is_loopback(host) for host in ("127.0.0.1", "127.9.9.9", "::1", "[::1]", "LOCALHOST"))
     assert not any(is_loopback(host) for host in ("", "128.0.0.1", "::2", "0.0.0.0", "127.0.0.1.nip.io"))
+
+
+def test_the_facts_tokenizer_is_one_of_three() -> None:
+    """Unicode where nothing is said; GrayMatter's where it is asked for; another name is refused by the variable's."""
+    assert read_settings({}).facts_tokenizer == "unicode"
+    assert read_settings({"NOEMA_FACTS_TOKENIZER": "ascii-stem"}).facts_tokenizer == "ascii-stem"
+    with pytest.raises(SettingsError, match="NOEMA_FACTS_TOKENIZER"):
+        read_settings({"NOEMA_FACTS_TOKENIZER": "porter"})

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from core.facts.recalling import Tuning
 from core.ports import Table
 from core.service.erasure import Erasures
 from core.service.facts import Facts
@@ -19,7 +20,7 @@ class FactWorld:
     def __init__(self, table: Table | None = None, clock: FakeClock | None = None, **options: Any) -> None:
         objects = options.pop("objects", None)
         self.world = World(table, objects, clock or FakeClock(), seed=options.pop("seed", 0))
-        create = options.pop("create", True)
+        create, learn = options.pop("create", True), options.pop("learn_prefix", 0)
         world = self.world
         self.upkeep = Upkeep(world.spaces, world.leases, world.entropy)
         self.erasures = Erasures(world.spaces, self.upkeep, world.entropy)
@@ -38,6 +39,8 @@ class FactWorld:
         self.caller = world.caller
         if create:
             world.create("home")
+        if learn:
+            self.facts.tune(self.caller, "home", Tuning(learn_prefix=learn), deadline=self.deadline)
 
     @property
     def deadline(self) -> int:

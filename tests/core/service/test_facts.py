@@ -847,3 +847,13 @@ def test_checkpoints_are_kept_and_the_latest_is_resumed():
     assert world.facts.latest_checkpoint("home", "bob").state is None
     assert world.facts.agents("home") == ()  # a checkpoint is no fact
     assert world.call("save_checkpoint", key="k") == world.call("save_checkpoint", key="k")
+
+
+@pytest.mark.parametrize("bad", [1, 2, 33, -1, True, 4.0])
+def test_a_beginning_that_pairs_anything_is_refused(bad):
+    """Learning takes 0, or 3 to 32 characters."""
+    world = FactWorld()
+    assert (
+        code_of(world.facts.tune, world.caller, "home", Tuning(learn_prefix=bad), deadline=world.deadline)
+        == "InvalidInput"
+    )

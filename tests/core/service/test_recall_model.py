@@ -1,6 +1,7 @@
 """Recall with a model: citations from the trace alone, honest failures, and nothing that reading changes."""
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -11,10 +12,13 @@ from core.authority import Principal
 from core.errors import NoemaError
 from core.model.elements import Governance
 from core.models.chat import Capabilities, ChatReply, ChatRequest, ModelFault, ToolCall, Usage
+from core.ports import Check, Write
 from core.protocol import http_types as wire
 from core.service.recall import DEADLINE_MS, ERASED
 from core.service.values import Caller
-from tests.doubles import FakeClock, ScriptedModel, calls, says
+from core.storage.layout import rows_of, space_pk
+from core.storage.memory import MemoryTable
+from tests.doubles import FailingTable, FakeClock, ScriptedModel, calls, says
 from tests.recalling import NONE, SURE, Recalling, echo, many, model, results
 
 ID = re.compile(r"[CPAEX]-[0-9a-z]{16}")
@@ -413,8 +417,7 @@ def test_an_obedient_model_can_change_nothing(command: str) -> None:
     mind.script = [
         many(("execute_kip_readonly", arguments), ("execute_kip", arguments)),
         says(
-            f"Alice lives on Mars [{GHOST}].\n"
-            + '<memory_meta>{"found": true, "uncertainty": 0}</memory_meta>'
+            f'Alice lives on Mars [{GHOST}].\n<memory_meta>{{"found": true, "uncertainty": 0}}</memory_meta>'
         ),
     ]
 
@@ -562,3 +565,44 @@ def test_usage_counts_every_request_also_failed_ones() -> None:
     found = world.structured("What?")
 
     assert (found.usage.input_tokens, found.usage.output_tokens, found.usage.requests) == (17, 8, 2)
+
+
+def test_an_erasure_between_the_last_look_and_the_record_is_seen() -> None:
+    """The record is written only if no erasure has begun, in the same transaction."""
+    table = MemoryTable()
+    world = Recalling(None, table).filled()
+    tea = world.evidence(1)
+    erased: list[str] = []
+
+    def first(writes: Sequence[Write]) -> None:
+        if not erased and any(isinstance(write, Check) for write in writes):
+            erased.append(tea)
+            world.forget(tea)
+
+    other = Recalling(None, FailingTable(table, before_transact=first), world.objects, world.clock, seed=3)
+
+    found = other.structured("What does Alice love? Green tea?")
+
+    assert erased == [tea]
+    assert (found.answer, found.failed_reason) == ("", ERASED)
+    assert all(
+        "tea" not in str(row.get("answer"))
+        for _, row in table.query(space_pk("home"), *rows_of("C"), limit=99)
+    )
+
+
+def test_a_warm_recall_takes_few_calls_and_none_of_them_on_head_for_writing() -> None:
+    """Five reads, the record with its counter, and the counts; commits are not held up."""
+    table = MemoryTable()
+    written: list[str] = []
+    world = Recalling(None, table).filled()
+    watched = FailingTable(table, before_transact=lambda writes: written.extend(write.sk for write in writes))
+    other = Recalling(None, watched, world.objects, world.clock, seed=3)
+    other.structured("Where does Alice live?")
+    written.clear()
+    watched.reads = watched.transactions = 0
+
+    other.structured("Where does Alice live?")
+
+    assert (watched.reads, watched.transactions) == (4, 2)
+    assert "HEAD" not in written
