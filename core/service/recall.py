@@ -45,7 +45,7 @@ from core.service.spaces import Spaces
 from core.service.values import Caller
 from core.state.space import SpaceState
 from core.storage.head import Head
-from core.storage.layout import HEAD, space_pk
+from core.storage.layout import purge_sk, space_pk
 
 if TYPE_CHECKING:  # what few processes need, and what costs each that imports it
     from core.service.ledger import Ledger
@@ -329,13 +329,15 @@ class Recall:
     def guard(self, space_id: str, epoch: Epoch) -> Write:
         """What a transaction needs beside an answer: that nothing was erased since it was begun.
 
+        An erasure writes its row together with HEAD, so that row's absence says so; it is asked for instead of HEAD,
+        which every commit changes and a recall must not stand in the way of.
+
         Raises:
             Erased: something was.
         """
         if not epoch.stands(self._spaces.read_head(space_id)):
             raise Erased
-        stands: Row = {"pgen": epoch.pgen, "instance": epoch.instance, "state": "active"}
-        return Check(space_pk(space_id), HEAD, When(equals=stands))
+        return Check(space_pk(space_id), purge_sk(epoch.pgen + 1), When(absent=True))
 
     def count(self, space_id: str, ended: Ended) -> None:
         """Count an answer."""
