@@ -130,3 +130,53 @@ def test_a_message_that_fails_ends_with_the_dead_letters(resources: dict[str, An
     assert queue["RedrivePolicy"]["maxReceiveCount"] == 5
     assert resources["WorkerSource"]["Properties"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
     assert queue["VisibilityTimeout"] >= 6 * worker["Timeout"]
+
+
+def test_models_may_be_used_as_far_as_they_were_named(resources: dict[str, Any]) -> None:
+    """Bedrock, secret and key each by their own parameter; who seals a key cannot open it; managing invokes nothing."""
+    policies = {
+        name: each["Properties"] for name, each in resources.items() if each["Type"] == "AWS::IAM::Policy"
+    }
+    rights = {
+        name: (statement["Action"], statement["Resource"])
+        for name, policy in policies.items()
+        for statement in policy["PolicyDocument"]["Statement"]
+        if name in ("SealPolicy", "OpenPolicy", "ModelPolicy", "ModelKeyPolicy")
+    }
+
+    assert rights == {
+        "SealPolicy": ("kms:GenerateDataKey", {"GetAtt": "SpaceKey.Arn"}),
+        "OpenPolicy": ("kms:Decrypt", {"GetAtt": "SpaceKey.Arn"}),
+        "ModelPolicy": (
+            ["bedrock:InvokeModel", "bedrock:InvokeModelWithResponseStream"],
+            {"Ref": "BedrockModelArns"},
+        ),
+        "ModelKeyPolicy": ("secretsmanager:GetSecretValue", {"Ref": "ModelKeySecretArn"}),
+    }
+    assert policies["SealPolicy"]["Roles"] == [{"Ref": "ManagementRole"}]
+    for name in ("OpenPolicy", "ModelPolicy", "ModelKeyPolicy"):
+        assert [role["Ref"] for role in policies[name]["Roles"]] == [
+            "ReadsRole",
+            "WritesRole",
+            "McpRole",
+            "WorkerRole",
+        ]
+    key = resources["SpaceKey"]
+    assert key["Properties"]["EnableKeyRotation"] is True
+    assert key["DeletionPolicy"] == "Retain"
+
+
+def test_models_cost_nothing_by_default() -> None:
+    """A stack deployed as it is uses none, lets nobody bring one, and makes no key."""
+    template = yaml.load((ROOT / "template.yaml").read_text("utf-8"), Loader)
+    parameters = template["Parameters"]
+
+    defaults = {
+        name: parameters[name]["Default"]
+        for name in ("Model", "SpaceModels", "BedrockModelArns", "RecallModel")
+    }
+
+    assert defaults == {"Model": "off", "SpaceModels": "off", "BedrockModelArns": "", "RecallModel": ""}
+    variables = template["Globals"]["Function"]["Environment"]["Variables"]
+    assert variables["NOEMA_MODEL"] == {"Ref": "Model"}
+    assert variables["NOEMA_MODEL_KEY"] == {"If": ["HasModelKey", {"Sub": "secret:${ModelKeySecretArn}"}, ""]}
