@@ -26,7 +26,6 @@ from core.ports import (
     StoreFault,
     Table,
     Unavailable,
-    Verifier,
 )
 from core.service.values import Caller
 from functions.identity import Gate
@@ -554,13 +553,6 @@ def _section(setting: str) -> str:
         return Path(setting[1:]).read_text("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError("NOEMA_FORMATION_SECTION names a file that cannot be read") from error
-
-
-def check_signatures(settings: Settings) -> Verifier:
-    """Checks signatures with no deployment at hand; the settings name the keys that are known."""
-    from infra.signing.ed25519 import Ed25519Keys, key_id_of
-
-    return Ed25519Keys(None, {key_id_of(public): name for name, public in settings.signers})
 
 
 def build(settings: Settings, world: Adapters) -> Services:

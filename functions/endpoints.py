@@ -94,7 +94,7 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "verify_capsule": Endpoint("POST", f"{_CAPSULES}/verify", "management"),
     "preview_capsule": Endpoint("POST", f"{_CAPSULES}/preview", "management"),
     "import_capsule": Endpoint("POST", f"{_CAPSULES}/import", "management"),
-    "restore_capsule": Endpoint("POST", f"{_CAPSULES}/restore", "management"),
+    "restore_capsule": Endpoint("POST", "/admin/{space}/restore_capsule", "management"),
     "mcp": Endpoint("POST", "/mcp/{space}", "mcp"),
     "facts_recall": Endpoint("POST", f"{_FACTS}/recall", "reads"),
     "facts_recall_batch": Endpoint("POST", f"{_FACTS}/recall_batch", "reads"),

@@ -26,7 +26,7 @@ from core.ports import Verifier
 from core.service.capsules import ExportAsk
 from core.service.restoring import RestoreAsk
 from core.service.values import Caller
-from functions.bootstrap import Services, adapters, build, check_signatures
+from functions.bootstrap import Services, adapters, build
 from functions.cli.client import Client
 from functions.cli.terminal import Failure, json_option, pause, service_options, space_option
 from functions.kip import principal_of
@@ -129,6 +129,12 @@ def _settings(signers: Iterable[str]) -> Settings:
         raise Failure(str(error).replace("NOEMA_SIGNERS", "--signer")) from error
 
 
+def _verifier(signers: Iterable[str]) -> Verifier:
+    """Checks signatures with no store at hand; its own key is one that nobody has."""
+    settings = _settings(signers)
+    return build(settings, adapters(settings)).keys
+
+
 def _services(data: Path, signers: Iterable[str] = ()) -> Services:
     found = _settings(signers)
     settings = Settings(store="embedded", data_dir=str(data), insecure_local=True, signers=found.signers)
@@ -178,7 +184,7 @@ def export(
             )
     with _Told():
         size = _written(file, pieces)
-        told = _examined(file, check_signatures(Settings()))
+        told = _examined(file, _verifier(()))
     count = sum(told["counts"].values())
     text = f"Wrote {file}: {count:,} records, {size:,} bytes, seq {told['snapshot_seq']}.\n  {told['content_digest']}"
     return text, {"file": str(file), "bytes": size, **told}
@@ -232,7 +238,7 @@ def _examined(file: Path, verifier: Verifier) -> dict[str, Any]:
 def verify(file: Path, signers: tuple[str, ...], data: Path | None) -> tuple[str, object]:
     """Check that FILE is what was signed. Needs no service; --data knows the key of that store."""
     with _Told():
-        verifier = _services(data, signers).keys if data is not None else check_signatures(_settings(signers))
+        verifier = _services(data, signers).keys if data is not None else _verifier(signers)
         told = _examined(file, verifier)
     proofs = [
         f"signed by {each.get('signer') or 'an unknown key'}: {each['verification_method']}"
@@ -411,7 +417,7 @@ def _restore(
             artifact = _artifact(file) if not _in_lines(file) else _joined(file)
             with Client(*where) as client:
                 body = {"capsule": artifact, **asked}
-                made: dict[str, Any] = client.result("POST", f"/host/v1/{space_id}/capsules/restore", body)
+                made: dict[str, Any] = client.result("POST", f"/admin/{space_id}/restore_capsule", body)
                 return made
 
         def told(done: int, total: int) -> None:

@@ -9,6 +9,7 @@ from jsonschema import Draft202012Validator
 from functions import openapi
 from functions.documents import _STATIC
 from functions.endpoints import ENDPOINTS
+from tests.functions.capsule_cases import CAPSULE, RESTORE
 from tests.functions.fact_cases import FACT_CASES
 from tests.functions.world import World, served
 
@@ -105,6 +106,11 @@ ASKED: list[tuple[str, str, Any]] = [
     ("get_space_byok", "/v1/demo/management/space_byok", None),
     ("update_space", "/v1/demo/management/update_space", {"public": False}),
     ("restart_formation", "/v1/demo/management/restart_formation", {"conversation": 1}),
+    ("export_capsule", "/host/v1/demo/capsules/export", {}),
+    ("verify_capsule", "/host/v1/demo/capsules/verify", {"capsule": CAPSULE}),
+    ("preview_capsule", "/host/v1/demo/capsules/preview", {"capsule": CAPSULE}),
+    ("import_capsule", "/host/v1/demo/capsules/import", {"capsule": CAPSULE}),
+    ("restore_capsule", "/admin/restored/restore_capsule", RESTORE),
     ("update_space_tier", "/admin/demo/update_space_tier", {"user": "alice", "space_id": "demo", "tier": 2}),
     ("create_space", "/admin/create_space", {"user": "bob", "space_id": "two", "tier": 1}),
     ("space_upkeep", "/admin/demo/upkeep", None),

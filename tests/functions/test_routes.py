@@ -12,6 +12,7 @@ from core.service.values import Caller
 from functions import catalog
 from functions.endpoints import ENDPOINTS
 from functions.worker import work
+from tests.functions.capsule_cases import CAPSULE, RESTORE
 from tests.functions.fact_cases import FACT_CASES
 from tests.functions.world import ADMIN_KEY, World, served
 
@@ -64,6 +65,10 @@ CASES: dict[str, Case] = {
         False,
     ),
     "update_space": Case("/v1/demo/management/update_space", WRITE, {"name": "x"}, False),
+    "export_capsule": Case("/host/v1/demo/capsules/export", ("*",), {}, False),
+    "verify_capsule": Case("/host/v1/demo/capsules/verify", WRITE, {"capsule": CAPSULE}, False),
+    "preview_capsule": Case("/host/v1/demo/capsules/preview", WRITE, {"capsule": CAPSULE}, False),
+    "import_capsule": Case("/host/v1/demo/capsules/import", WRITE, {"capsule": CAPSULE}, False),
 }
 ADMIN_CASES: dict[str, Case] = {
     "create_space": Case("/admin/create_space", WRITE, {"user": "bob", "space_id": "new", "tier": 0}),
@@ -72,6 +77,7 @@ ADMIN_CASES: dict[str, Case] = {
     ),
     "space_upkeep": Case("/admin/demo/upkeep", WRITE),
     "trim_history": Case("/admin/demo/trim_history", WRITE, {"keep_days": 30}),
+    "restore_capsule": Case("/admin/restored/restore_capsule", WRITE, RESTORE),
     "delete_space": Case("/admin/demo/delete_space", WRITE, {"space_id": "demo"}),
 }
 OPEN = ("service_info", "skill", "openapi", "favicon")
@@ -121,7 +127,7 @@ def test_scopes_of_space_routes(world: World, name: str, scope: str) -> None:
 
     answer = ask(world, name, case, world.token(scope=scope))
     assert answer.status == (200 if allowed else 403), answer.body
-    if not allowed:
+    if not allowed and name != "export_capsule":  # which takes two scopes, and names the permission it misses
         assert answer.json["error"]["data"]["details"] == {"needed": case.scopes[0], "scope": scope}
 
     token = world.space_token(scope=scope, name=f"token {scope}")
