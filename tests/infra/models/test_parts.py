@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -205,6 +206,57 @@ def test_rows(choice: str, forced: bool, temperature: bool, schema: str, extra: 
     assert row.max_tokens == (
         "max_completion_tokens" if ".openai." in choice + "." or "api.openai.com" in choice else "max_tokens"
     )
+
+
+DOCUMENTED = {
+    "Claude 4.5, 4.6": "anthropic:claude-sonnet-4-6",
+    "Claude Opus 4.7, 4.8": "anthropic:claude-opus-4-8",
+    "Claude Opus 5, Sonnet 5 (thinking switched off)": "anthropic:claude-sonnet-5",
+    "Claude Haiku 5.5 (thinking switched off)": "anthropic:claude-haiku-5-5",
+    "Claude Sonnet 5.5 (thinks between tools)": "anthropic:claude-sonnet-5-5",
+    "Claude Opus 5.5, Fable, Mythos (always think)": "anthropic:claude-fable-5-1",
+    "other Claude, and what is compatible": "anthropic:claude-3-5-haiku-latest",
+    "Bedrock: Nova": "bedrock:eu.amazon.nova-lite-v1:0",
+    "Bedrock: Mistral Large, Pixtral": "bedrock:mistral.mistral-large-2407-v1:0",
+    "Bedrock: Mistral 7B, Mixtral, Titan (no system prompt)": "bedrock:mistral.mixtral-8x7b-instruct-v0:1",
+    "Bedrock: others": "bedrock:meta.llama3-3-70b-instruct-v1:0",
+    "OpenAI and Azure: o-series, GPT-5 and later (`max_completion_tokens`)": "openai:gpt-5.6@https://api.openai.com/v1",
+    "OpenAI and Azure: others (`max_completion_tokens`)": "openai:gpt-4.1@https://api.openai.com/v1",
+    "DeepSeek (thinking switched off)": "openai:deepseek-flash@https://api.deepseek.com",
+    "Gemini": "openai:gemini-3.8-flash@https://generativelanguage.googleapis.com/v1beta/openai",
+    "OpenRouter": "openai:a/b@https://openrouter.ai/api/v1",
+    "any other server of chat completions": "openai:m@http://127.0.0.1:8080/v1",
+}
+
+
+def test_the_page_shows_the_table() -> None:
+    """docs/models.md says of each row what the row says, and leaves none out."""
+    page = (Path(__file__).parents[3] / "docs" / "models.md").read_text("utf-8")
+    lines = page.split("## What each can do")[1].split("* **forced tool**")[0].splitlines()
+    shown = {
+        cells[1]: cells[2:7] for line in lines if len(cells := [c.strip() for c in line.split("|")]) == 8
+    }
+    del shown["models"], shown["---"]
+
+    assert shown.keys() == DOCUMENTED.keys()
+    seen = set()
+    for name, choice in DOCUMENTED.items():
+        parsed = parse_choice(choice)
+        assert parsed is not None
+        row = family_of(parsed)
+        seen.add((row.host, row.model))
+        held = {"json_schema": "yes", "json_object": "JSON, and in words", "words": "in words"}[row.schema]
+        kept = "by itself" if parsed.provider == "openai" else "marked" if row.cache else "no"
+        assert shown[name] == [
+            "yes" if row.forced_tool else "offered",
+            "yes" if row.temperature else "no",
+            held + ("" if row.schema_with_tools else ", but in words beside tools"),
+            kept,
+            f"{row.context_tokens:,}",
+        ], name
+    known = {(row.host, row.model) for rows in TABLE.values() for row in rows}
+    twice = {each for each in known if each[1].startswith(r"anthropic\.claude")}  # Claude again, on Bedrock
+    assert known - twice == seen - twice
 
 
 # --- what builds models
