@@ -94,6 +94,10 @@ class Access(Protocol):
     def represents(self, actor: str, claim: Assertion | None = None) -> bool:
         """Whether the caller may speak as an actor, about a claim."""
 
+    @property
+    def voices(self) -> frozenset[str] | None:
+        """The actors that the caller may speak as; None for any."""
+
     def check(self, action: Action, permission: str, element: AnyElement | None, *, strong: bool) -> None:
         """Refuse a deed that takes stronger authentication or an approval."""
 

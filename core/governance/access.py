@@ -261,6 +261,15 @@ class Access:
                 return known
             known = found.merged_into
 
+    @property
+    def voices(self) -> frozenset[str] | None:
+        """The actors that the caller may speak as, about some claims at least; None for any."""
+        if self._any_actor:
+            return None
+        bound = {each.actor for each in self._control.bindings if each.principal == self.principal}
+        known = bound or (self._limited_actors or frozenset())
+        return frozenset(actor for actor in known if self.represents(actor))
+
     # --- what else a deed takes
 
     def check(self, action: Action, permission: str, element: AnyElement | None, *, strong: bool) -> None:

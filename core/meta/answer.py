@@ -49,11 +49,30 @@ def answer(statement: MetaStatement, scope: Scope) -> Answer:
         NoemaError: what is wrong with it.
         Missing: something must be handed in first (`core.transaction.needs`).
     """
+    _check_guest(statement, scope)
     if isinstance(statement, Describe):
         return _DESCRIBE[statement.topic](statement, scope)
     if isinstance(statement, ListStatement):
         return _LIST[statement.topic](statement, scope)
     return _FAMILIES[type(statement)](statement, scope)
+
+
+_OPEN: Final[frozenset[DescribeTopic]] = frozenset(
+    {"PROTOCOL", "CAPABILITIES", "EXECUTION CONTEXT", "ACCESS", "ERROR", "IDEMPOTENCY KEY"}
+)
+"""Topics that tell of the protocol, and of the caller itself."""
+
+
+def _check_guest(statement: MetaStatement, scope: Scope) -> None:
+    """Whoever holds nothing in a governed space learns of itself, and nothing of the space (KIP §30.4, §67).
+
+    Raises:
+        NoemaError: NotAuthorized.
+    """
+    access = scope.context.principal.access
+    open_topic = isinstance(statement, Describe) and statement.topic in _OPEN
+    if access is not None and not access.anywhere and not open_topic:
+        raise NoemaError("NotAuthorized", "you hold no permission here")
 
 
 # --- topics without a module of their own

@@ -37,6 +37,11 @@ def _may(who: Principal) -> Json:
     return "everything" if who.permissions is None else sorted(who.permissions)
 
 
+def _actors(who: Principal) -> Json:
+    voices = who.actors if who.access is None else who.access.voices
+    return "any" if voices is None else sorted(voices)
+
+
 def self_of(scope: Scope) -> Json:
     """The Concept that the space designates as its self, or null; its name is cognitive state, not authority."""
     designated = scope.state.meta.self_identity
@@ -68,7 +73,7 @@ def execution_context(_: Describe, scope: Scope) -> Answer:
         "space": space_of(scope),
         "principal": principal_of(scope),
         "actor_binding": {
-            "actors": "any" if who.actors is None else sorted(who.actors),
+            "actors": _actors(who),
             "note": "Who a claim is attributed to with `by`; recording another's words needs no binding.",
         },
         "self": self_of(scope),

@@ -287,16 +287,16 @@ class Maker:
             f'FIND(COUNT(?c)) WHERE {{?c CONCEPT {{type: "{kind}"}}}}{at}',
             f'FIND(?c) WHERE {{?c CONCEPT {{type: "{kind}"}}}}{at}',
             f'FIND(?c.key, ?c.name) WHERE {{?c CONCEPT {{}} FILTER(CONTAINS(?c.name, "{word}"))}}{at}',
-            f'FIND(?c.name, COUNT(?c)) WHERE {{?c CONCEPT {{}}}}{at} ORDER BY ?c.name',
+            f"FIND(?c.name, COUNT(?c)) WHERE {{?c CONCEPT {{}}}}{at} ORDER BY ?c.name",
             f'FIND(?c.key) WHERE {{?c CONCEPT {{type: "{kind}"}} NOT {{(?c, "{predicate}", ?x)}}}}',
             f'FIND(?c.key, ?x) WHERE {{?c CONCEPT {{}} OPTIONAL {{(?c, "{predicate}", ?x)}}}}{at}',
             f'FIND(?s.key, ?o) WHERE {{?p (?s, "{predicate}", ?o)}}{at}',
             f'FIND(?p) WHERE {{?p (?s, "{predicate}", ?o)}}{at}',
-            f'FIND(?a, ?p.predicate_ref) WHERE {{?a ASSERTION {{proposition: ?p}}}}{at}',
-            f'FIND(?a.stance, COUNT(?a)) WHERE {{?a ASSERTION {{asserted_by: ?w}}}}{at}',
+            f"FIND(?a, ?p.predicate_ref) WHERE {{?a ASSERTION {{proposition: ?p}}}}{at}",
+            f"FIND(?a.stance, COUNT(?a)) WHERE {{?a ASSERTION {{asserted_by: ?w}}}}{at}",
             "FIND(?a.confidence, ?e.payload.inline) WHERE {?a ASSERTION {evidence: ?e}}",
-            f'FIND(?e) WHERE {{?e EVIDENCE {{}}}}{at}',
-            'FIND(?e.payload.inline, ?c.key) WHERE {?e EVIDENCE {source: ?c}} ORDER BY ?e.payload.inline',
+            f"FIND(?e) WHERE {{?e EVIDENCE {{}}}}{at}",
+            "FIND(?e.payload.inline, ?c.key) WHERE {?e EVIDENCE {source: ?c}} ORDER BY ?e.payload.inline",
             "FIND(?x) WHERE {?x ACTIVITY {}}",
             "FIND(?x.activity_class, ?i.payload.inline) WHERE {?x ACTIVITY {inputs: ?i}}",
             'FIND(?c.key, ?s.key, ?f.index) WHERE {?f STRUCTURAL (?c, "has_step", ?s)}',
@@ -307,7 +307,7 @@ class Maker:
             f'FIND(?c) WHERE {{?c CONCEPT {{id: "{pick.id}"}}}}{at}',
             f'FIND(?c.key) WHERE {{UNION {{?c CONCEPT {{type: "{kind}"}}}} UNION {{(?c, "{predicate}", ?x)}}}}',
             f'FIND(?c.key) WHERE {{?c CONCEPT {{}} FILTER(?c.governance.classification == "{label}")}}',
-            'FIND(MAX(?c.attributes.size), MIN(?c.name), COUNT(?c)) WHERE {?c CONCEPT {}}',
+            "FIND(MAX(?c.attributes.size), MIN(?c.name), COUNT(?c)) WHERE {?c CONCEPT {}}",
             "FIND(?c.attributes.note, ?c._system.origin.principal_id) WHERE {?c CONCEPT {}}",
             'FIND(?c.id, ?c.merged_into) WHERE {?c CONCEPT {state: "merged"}}',
             f'FIND(?s.key) WHERE {{(?s, "{predicate}", {{id: "{other.id}"}})}}',
@@ -345,19 +345,17 @@ class Maker:
 def may(control: Control, who: str, name: str, element: AnyElement, get: Callable[[str], Any]) -> bool:
     """Whether a principal holds a permission on an element: deny over allow, lent over nothing (KIP §28-30)."""
     for rule in control.rules:
-        if rule.effect == "deny" and not rule.fields and _is_for(rule.subjects, control, who):
-            if {name, "discover"} & set(rule.permissions) and _takes_in(
-                rule.where, control, who, element, get
-            ):
-                return False
+        against = rule.effect == "deny" and not rule.fields and {name, "discover"} & set(rule.permissions)
+        mine = against and _is_for(rule.subjects, control, who)
+        if mine and _takes_in(rule.where, control, who, element, get):
+            return False
     for rule in control.rules:
         if (
             rule.effect == "allow"
             and name in _given(rule.permissions)
             and _is_for(rule.subjects, control, who)
-        ):
-            if _takes_in(rule.where, control, who, element, get):
-                return True
+        ) and _takes_in(rule.where, control, who, element, get):
+            return True
     return any(
         lent.delegate == who
         and name in _given(lent.permissions)
