@@ -258,14 +258,9 @@ class Services:
             return self._world.embedder
         from infra.aws.clients import Clients
         from infra.embedders.factory import World, open_embedder
-        from infra.embedders.places import NotInstalledError
 
-        setting = self.settings.embedder
-        key = _key(setting.key, self._world.secrets)
-        try:
-            return open_embedder(setting.choice, World(self.clock, self.entropy, Clients, key))
-        except (NotInstalledError, ValueError) as error:
-            raise SettingsError(f"NOEMA_EMBEDDER: {error}") from error
+        key = _key(self.settings.embedder.key, self._world.secrets)
+        return open_embedder(self.settings.embedder.choice, World(self.clock, self.entropy, Clients, key))
 
     @cached_property
     def conversations(self) -> Conversations:
@@ -476,8 +471,8 @@ class Services:
         from core.service.signing import proof_seed
         from infra.signing.ed25519 import Ed25519Keys, key_id_of
 
-        known = {key_id_of(public): name for name, public in self.settings.signers}
-        return Ed25519Keys(proof_seed(self.table, self.entropy), known)
+        seed = proof_seed(self.table, self.entropy)
+        return Ed25519Keys(seed, {key_id_of(public): name for name, public in self.settings.signers})
 
     @cached_property
     def checkpoints(self) -> Checkpoints:
@@ -516,8 +511,7 @@ def services() -> Services:
         SettingsError: the environment is not usable; the message names the variable.
     """
     settings = load()
-    if settings.embedder.choice.provider != "none":
-        _check_embedder(settings)
+    _check_embedder(settings)
     built = build(settings, adapters(settings))
     _calm_collector()
     return built
@@ -525,11 +519,10 @@ def services() -> Services:
 
 def _check_embedder(settings: Settings) -> None:
     from infra.embedders.factory import check_installed
-    from infra.embedders.places import NotInstalledError
 
     try:
         check_installed(settings.embedder.choice)
-    except NotInstalledError as error:
+    except ValueError as error:
         raise SettingsError(f"NOEMA_EMBEDDER: {error}") from error
 
 

@@ -83,7 +83,12 @@ def check_installed(choice: EmbedderChoice) -> None:
 
     Raises:
         NotInstalledError: they are not; the message says what to install.
+        ValueError: the base URL is not one that may be asked.
     """
+    if choice.base:
+        from infra.models.reach import reach_of
+
+        reach_of(choice.base, trusted=True)
     if choice.provider not in {"static", "minilm"}:
         return
     if find_spec("numpy") is None:

@@ -16,7 +16,7 @@ MINILM_HINT: Final = (
 )
 
 
-class NotInstalledError(Exception):
+class NotInstalledError(ValueError):
     """The files of an embedder are not there; the message says what to do."""
 
 
