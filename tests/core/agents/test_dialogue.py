@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from core.agents.dialogue import Context, Dialogue, check_query, read_dialogue, read_question
+from core.agents.dialogue import Context, Dialogue, check_query, read_dialogue
 from core.errors import NoemaError
 from core.model.instants import parse_instant
 from core.protocol import http_types as wire
