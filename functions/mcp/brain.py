@@ -147,6 +147,7 @@ def _recall(turn: Turn, arguments: dict[str, Any]) -> Answer:
         origin="conversations",
         rest=rest,
         failed=found.failed_reason is not None,
+        degraded=found.degraded,
     )
 
 

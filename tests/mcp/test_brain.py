@@ -6,9 +6,13 @@ from typing import Any
 import pytest
 
 from core.errors import NoemaError
+from core.models.chat import ChatReply
+from functions.bootstrap import Adapters, build
 from functions.mcp import brain
 from functions.mcp.paging import BUDGET, estimate_tokens
 from functions.mcp.quoting import MARK
+from tests.doubles import FixedModels, ScriptedModel, says
+from tests.functions.world import KEYED
 from tests.mcp.world import Mcp, Told, client, text_of
 
 MESSAGE = {"role": "user", "name": "Alice", "content": "I love green tea.", "timestamp": 1_779_999_000_000}
@@ -419,3 +423,49 @@ def test_the_absent_tools_are_those_without_a_service() -> None:
         "remember_conversation", "recall_memory", "get_space_info", "get_formation_status",
         "execute_kip_readonly", "get_or_init_user", "run_maintenance", "list_conversations", "get_conversation",
     }  # fmt: skip
+
+
+# --- recall with a model
+
+
+def thinking(mcp: Mcp, *replies: ChatReply) -> ScriptedModel:
+    """Give every space a model that says this."""
+    world, model = mcp.world, ScriptedModel(replies)
+    world.services = build(
+        KEYED,
+        Adapters(
+            world.table, world.objects, world.queue, world.clock, world.entropy, models=FixedModels(model)
+        ),
+    )
+    return model
+
+
+def test_a_long_answer_is_paid_for_once(mcp: Mcp) -> None:
+    """The pages behind the cursor come from the record: the same answer, and the model is not asked again."""
+    words = " ".join(f"word{n}" for n in range(4000))
+    model = thinking(mcp, says(words + '\n<memory_meta>{"found": true, "uncertainty": 0.2}</memory_meta>'))
+    arguments: dict[str, Any] = {"query": "Tell me all."}
+    pieces, numbers = [], set()
+    while True:
+        told = mcp.call("anda_brain_recall_memory", **arguments)["structuredContent"]
+        pieces.append(told["content"])
+        numbers.add(told["conversation"])
+        assert (told["uncertainty"], told["model"], told["usage"]["requests"]) == (0.2, "scripted-1", 1)
+        if "next_cursor" not in told:
+            break
+        arguments["cursor"] = told["next_cursor"]
+
+    assert len(pieces) > 3
+    assert "".join(pieces).replace(" [cut here; it goes on behind the cursor]", "") == words
+    assert (len(model.asked), len(numbers)) == (1, 1)
+
+
+def test_a_failed_recall_is_an_error_with_what_there_is(mcp: Mcp) -> None:
+    """The reason stands before the answer, and the provider's own words nowhere."""
+    model = thinking(mcp)
+    model.last = says("", stop="refused")
+
+    result = mcp.call("anda_brain_recall_memory", query="Where does Alice live?")
+
+    assert result["isError"]
+    assert "The answer may not be whole: the model refused to answer." in text_of(result)
