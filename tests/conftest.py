@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -11,6 +12,15 @@ from tests.ministack import LocalAws, start_local_aws
 
 settings.register_profile("noema", derandomize=True, deadline=None)
 settings.load_profile("noema")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_models() -> None:
+    """No test, and no process that one starts, uses the models that whoever runs the tests has configured."""
+    ours = ("NOEMA_MODEL", "NOEMA_BUDGET", "NOEMA_PRICES")
+    environ = os.environ  # noqa: TID251
+    for name in [name for name in environ if name.startswith(ours) and name != "NOEMA_MODEL_PYTHON"]:
+        del environ[name]
 
 
 @pytest.fixture(scope="session")
