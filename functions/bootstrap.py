@@ -332,7 +332,7 @@ class Services:
         """How memories fare."""
         from core.service.memory_status import MemoryStatuses
 
-        return MemoryStatuses(self.table, self.spaces)
+        return MemoryStatuses(self.table, self.spaces, (lambda: self.vector_upkeep) if self._embeds else None)
 
     @cached_property
     def users(self) -> Users:

@@ -94,8 +94,24 @@ class MemoryGraph(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     as_of: int | None = None
 
 
+class MeaningStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Search by meaning: which model, and whether its vectors cover the memory.
+
+    complete: all but the newest commits are covered. behind: how many of the newest commits are not; absent where
+    a question embeds them itself. reason: why the last run of the worker gave up, if it did, or why there is no search.
+    """
+
+    model: str
+    complete: bool
+    behind: int | None = None
+    reason: str | None = None
+
+
 class MemoryStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """How a space's memory fares. What was never measured is absent, never 0."""
+    """How a space's memory fares. What was never measured is absent, never 0.
+
+    meaning: absent where there is no search by meaning.
+    """
 
     metrics: MemoryMetrics
     graph: MemoryGraph
@@ -108,3 +124,4 @@ class MemoryStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     last_settlement: Json = None
     last_self_test: Json = None
     last_schema_audit: Json = None
+    meaning: MeaningStatus | None = None

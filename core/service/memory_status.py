@@ -6,6 +6,7 @@ whatever the space holds; what nobody counts is left out of the answer, and so i
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,22 +14,26 @@ import msgspec
 from core.agents.offline import MODEL
 from core.model.elements import Json
 from core.ports import Row, Table
-from core.protocol.memory_types import MemoryGraph, MemoryMetrics, MemoryStatus
+from core.protocol.memory_types import MeaningStatus, MemoryGraph, MemoryMetrics, MemoryStatus
 from core.service.faults import reading
 from core.service.ledger import usage_of
 from core.service.maintenance_marks import Marks
 from core.service.reading_counts import ReadingCounts, counts_of
 from core.service.spaces import Spaces
+from core.service.vector_upkeep import VectorUpkeep
 from core.storage.layout import ledger_total_sk, space_pk
 
 
 class MemoryStatuses:
     """Reads how memories fare. Safe to share between threads."""
 
-    def __init__(self, table: Table, spaces: Spaces) -> None:
+    def __init__(
+        self, table: Table, spaces: Spaces, vectors: Callable[[], VectorUpkeep] | None = None
+    ) -> None:
         self._table = table
         self._spaces = spaces
         self._marks = Marks(table)
+        self._vectors = vectors
 
     def status(self, space_id: str) -> MemoryStatus:
         """How the memory of a space fares.
@@ -75,7 +80,16 @@ class MemoryStatuses:
             last_settlement=_json(marks, "settlement"),
             last_self_test=_json(marks, "self_test"),
             last_schema_audit=audit,
+            meaning=self._meaning(space_id, head.ver),
         )
+
+    def _meaning(self, space_id: str, ver: int) -> MeaningStatus | None:
+        """How far the vectors have come, by one more row."""
+        found = None if self._vectors is None else self._vectors().status(space_id)
+        if found is None or found.model is None:
+            return None
+        behind = None if found.ver is None else max(0, ver - found.ver)
+        return MeaningStatus(model=found.model, complete=found.complete, behind=behind, reason=found.failed)
 
 
 def _measured(read: ReadingCounts) -> dict[str, Any]:  # members of MemoryMetrics

@@ -11,8 +11,10 @@ import pytest
 
 from core.errors import NoemaError
 from core.ports import EmbedderGarbled, EmbedderRefused, EmbedderUnavailable
+from core.protocol.memory_types import MeaningStatus
 from core.service.caretaking import Caretaking
 from core.service.erasure import Erasures
+from core.service.memory_status import MemoryStatuses
 from core.service.upkeep import DAY, HOUR, Upkeep
 from core.service.vector_search import Search
 from core.service.vector_upkeep import VectorUpkeep
@@ -533,3 +535,23 @@ def test_a_space_that_is_gone_cannot_be_indexed(home: Home) -> None:
     """The reason is the space's, not the index's."""
     with pytest.raises(NoemaError, match="there is no space"):
         home.building.index("nowhere", deadline=LATER)
+
+
+def test_the_status_of_a_memory_tells_of_its_vectors() -> None:
+    """Which model, whether it is complete, how far behind, and why it gave up; nothing where there is none."""
+    home = Home(HashEmbedder(local=False))
+    statuses = MemoryStatuses(home.world.table, home.world.spaces, lambda: home.building)
+    home.say("I bought a red car yesterday.")
+    behind = statuses.status("home").meaning
+    assert behind is not None
+    assert (behind.model, behind.complete, behind.behind) == ("hash:1", True, home.state().ver)
+    home.index()
+    assert statuses.status("home").meaning == MeaningStatus(model="hash:1", complete=True, behind=0)
+    home.compact()
+    home.embedder.fault = EmbedderUnavailable("slow")
+    home.erasures.erase("home", [next(iter(home.state().ids("evidence")))], "alice", owner="me")
+    home.index()
+    found = statuses.status("home").meaning
+    assert found is not None
+    assert (found.complete, found.reason) == (False, "embedder_unavailable")
+    assert MemoryStatuses(home.world.table, home.world.spaces).status("home").meaning is None
