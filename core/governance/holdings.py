@@ -33,9 +33,19 @@ class Held(msgspec.Struct, frozen=True):
     hidden: frozenset[str] = _NONE
 
 
-class _Applied(msgspec.Struct, frozen=True):
-    rule: Rule
-    permissions: frozenset[str]
+class _Applied:
+    """A rule with what it comes to, reckoned once."""
+
+    __slots__ = ("allows", "fields", "permissions", "reads", "rule", "takes", "where")
+
+    def __init__(self, rule: Rule, permissions: frozenset[str]) -> None:
+        self.rule = rule
+        self.where = None if rule.where == ANYTHING else rule.where
+        self.permissions = permissions
+        self.allows = tuple(_bringing(permissions))
+        self.takes = tuple(_taking(permissions))
+        self.fields = frozenset(rule.fields)
+        self.reads = "read" in permissions
 
 
 class _Lent(msgspec.Struct, frozen=True):
@@ -126,37 +136,38 @@ class Holdings:
         """What is held on elements of a profile."""
         by: dict[str, dict[str, None]] = {}
         masks: list[frozenset[str]] = []
-        for permissions, record, mask in self._given(profile):
-            for name in _bringing(permissions):
+        for names, record, mask in self._given(profile):
+            for name in names:
                 by.setdefault(name, {})[record] = None
-            if "read" in permissions:
+            if mask is not None:
                 masks.append(mask)
         hidden = frozenset.intersection(*masks) if masks else _NONE
         for each in self._denies:
-            if not matches(each.rule.where, profile, self.principal):
+            if each.where is not None and not matches(each.where, profile, self.principal):
                 continue
-            if each.rule.fields:
-                hidden |= frozenset(each.rule.fields)
+            if each.fields:
+                hidden |= each.fields
             else:
-                for name in _taking(each.permissions):
+                for name in each.takes:
                     by.pop(name, None)
         if self._bound is not None:
             by = {name: records for name, records in by.items() if name in self._bound}
         return Held(frozenset(by), {name: tuple(records) for name, records in by.items()}, hidden)
 
-    def _given(self, profile: Profile) -> Iterator[tuple[frozenset[str], str, frozenset[str]]]:
-        """What each source gives: permissions, the record's id, and the fields it keeps hidden."""
+    def _given(self, profile: Profile) -> Iterator[tuple[Iterable[str], str, frozenset[str] | None]]:
+        """What each source gives: permissions, the record's id, and of one to read the fields it keeps hidden."""
         if self.owner:
             yield ALL - {PROJECT_UNSEEN}, "owner", _NONE
         if self._base:
-            yield self._base, "scope", _NONE
+            yield self._base, "scope", _NONE if "read" in self._base else None
         for each in self._allows:
-            if matches(each.rule.where, profile, self.principal):
-                yield each.permissions, each.rule.id, frozenset(each.rule.fields)
+            if each.where is None or matches(each.where, profile, self.principal):
+                yield each.allows, each.rule.id, each.fields if each.reads else None
         for lent in self._lent:
             if matches(lent.delegation.where, profile, self.principal):
                 source = lent.source.on(profile)
-                yield lent.permissions & source.permissions, lent.delegation.id, source.hidden
+                given = lent.permissions & source.permissions
+                yield _bringing(given), lent.delegation.id, source.hidden if "read" in given else None
 
     # --- on anything
 

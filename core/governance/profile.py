@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from core.governance.control import ANYTHING, Selector
+from core.governance.control import Selector
 from core.model.ids import Kind
 
 
@@ -30,8 +30,6 @@ class Profile(NamedTuple):
 
 def matches(where: Selector, profile: Profile, caller: str) -> bool:
     """Whether a selector takes in an element, for who asks."""
-    if where is ANYTHING or where == ANYTHING:
-        return True
     return (
         (not where.kinds or profile.kind in where.kinds)
         and (not where.types or _is_of_type(where.types, profile.type_ref))
