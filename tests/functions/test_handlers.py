@@ -81,7 +81,9 @@ def test_the_path_of_a_memory_through_the_real_handlers(environment: pytest.Monk
     assert answer["result"]["found"] is True
     assert "tea" in answer["result"]["answer"]
     assert isinstance(bootstrap.services().table, SqliteTable)
-    assert tick.handler({}, None) == {"formation": 0, "maintenance": 0, "upkeep": 0, "facts": 0}
+    assert tick.handler({}, None) == dict.fromkeys(
+        ("formation", "maintenance", "upkeep", "facts", "recall"), 0
+    )
 
 
 def test_services_are_built_once(environment: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,7 @@ def test_the_events_answer_one_another() -> None:
         assert answers[name]["statusCode"] == 200, answers[name]
     assert answers["worker-formation"] == {"batchItemFailures": []}
     assert "green tea" in json.loads(answers["reads-recall"]["body"])["result"]["answer"]
-    assert answers["tick-scheduled"].keys() == {"formation", "maintenance", "upkeep"}
+    assert answers["tick-scheduled"].keys() == {"formation", "maintenance", "upkeep", "facts", "recall"}
 
 
 def _run(name: str, services: Services) -> dict[str, Any]:
