@@ -83,7 +83,8 @@ def keep(
     """Keep a text, or give the fact that it is already: what this memory served lately is no news.
 
     Raises:
-        NoemaError: as `Facts.remember`; `PreconditionFailed` for a text out of a conversation.
+        NoemaError: as `Facts.remember`; `PreconditionFailed` for a text out of a conversation, and for one that
+            stands with another label than the one given.
     """
     facts, until = found.facts, call.deadline
     remember = facts.remember if again else facts.remember_news
@@ -98,6 +99,13 @@ def keep(
     )
     if made is None:
         made = facts.standing(call.space, agent_id, text)
+    if made is not None and confidence is not None and confidence != made.confidence:
+        raise NoemaError(
+            "PreconditionFailed",
+            "this memory served that very text lately, where it stands with another label",
+            hint='Revise it, with the same text and the new label; or send it with "again": true.',
+            details={"member": "confidence", "fact_id": made.id, "confidence": made.confidence},
+        )
     if made is None:
         raise NoemaError(
             "PreconditionFailed",

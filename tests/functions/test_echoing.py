@@ -103,6 +103,18 @@ def test_a_shared_fact_does_not_become_ones_own(world: World) -> None:
     assert keep(world, "Bob's door code is 7421.").result["agent_id"] == "ann"
 
 
+def test_another_label_is_not_lost_in_silence(world: World) -> None:
+    """Served without a label and sent back with one: refused with the way to change it, and that way works."""
+    keep(world, TEA)
+    recall(world, "tea")
+    said = keep(world, TEA, confidence="verified")
+    assert (said.status, said.code) == (409, "PreconditionFailed")
+    assert "Revise" in said.json["error"]["data"]["hint"]
+    post(world, "facts/revise", {"agent_id": "ann", "target": TEA, "text": TEA, "confidence": "verified"})
+    assert keep(world, TEA, confidence="verified").result["confidence"] == "verified"
+    assert len(facts(world)) == 2
+
+
 def test_a_retry_key_outlives_what_became_an_echo(world: World) -> None:
     """Kept, served, and the very same request sent again: the same fact."""
     first = keep_keyed(world, TEA)
