@@ -162,7 +162,7 @@ class Grounding:
         if element is None:
             return 0
         hidden = self.world.hidden(element)
-        if not hidden:
+        if not _hides_texts(hidden):
             return often
         return sum(words(text).count(term) for _, text in visible_texts(element, hidden))
 
@@ -170,9 +170,14 @@ class Grounding:
         """How many terms an element's text has for the caller."""
         element = self.world.get(element_id)
         hidden = None if element is None else self.world.hidden(element)
-        if element is None or not hidden:
+        if element is None or not _hides_texts(hidden):
             return self.world.view.text_length(element_id)
         return sum(len(words(text)) for _, text in visible_texts(element, hidden))
+
+
+def _hides_texts(hidden: frozenset[str] | None) -> bool:
+    """Whether some hidden field can hold words; where an element comes from has none."""
+    return hidden is not None and any(not path.startswith("_system") for path in hidden)
 
 
 def visible_texts(element: AnyElement, hidden: frozenset[str] | None) -> list[tuple[str, str]]:
