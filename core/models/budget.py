@@ -72,7 +72,7 @@ def price(usage: Usage, prices: Capabilities) -> int | None:
 
 def estimate(text: str) -> int:
     """About how many tokens a text is: a quarter of its bytes in UTF-8, which holds for Latin and Han alike."""
-    return -(-len(text.encode()) // _BYTES_PER_TOKEN)
+    return -(-len(text.encode("utf-8", "surrogatepass")) // _BYTES_PER_TOKEN)
 
 
 def estimate_turn(turn: Turn) -> int:

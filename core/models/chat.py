@@ -136,7 +136,8 @@ class Capabilities(msgspec.Struct, frozen=True):
 class ModelFault(Exception):  # noqa: N818 - a fault of the world, told from an error of a caller
     """A model gave no usable reply. `retry_after_ms` is the provider's word on when to try again.
 
-    `usage` is what the failed request cost all the same, as far as the provider said.
+    `usage` is what the failed request cost all the same, as far as the provider said; a request that it took without a
+    readable answer is counted at about its size.
     """
 
     def __init__(

@@ -17,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from core.model.instants import Instant
+from core.models.budget import estimate_request
 from core.models.chat import (
     Capabilities,
     ChatReply,
@@ -86,7 +87,9 @@ class AnthropicModel:
                 return self._reply(self._http.ask(self._url, self._headers(), body, deadline), request)
             return self._streamed(body, request, deadline, spoken, cancelled)
 
-        reply = self._patience.until(deadline, attempt, spoken=spoken, cancelled=cancelled)
+        reply = self._patience.until(
+            deadline, attempt, spoken=spoken, size=estimate_request(request), cancelled=cancelled
+        )
         if not streams:
             spoken.say(reply.text)
         return reply

@@ -20,6 +20,7 @@ from botocore.exceptions import (
 )
 
 from core.model.instants import Instant
+from core.models.budget import estimate_request
 from core.models.chat import (
     Capabilities,
     ChatReply,
@@ -127,7 +128,9 @@ class BedrockModel:
                 kind: FaultKind = "unauthorized" if "Credentials" in type(error).__name__ else "bad_request"
                 raise ModelFault(kind, f"Bedrock was not asked ({type(error).__name__})") from error
 
-        reply = self._patience.until(deadline, attempt, spoken=spoken, cancelled=cancelled)
+        reply = self._patience.until(
+            deadline, attempt, spoken=spoken, size=estimate_request(request), cancelled=cancelled
+        )
         if not streams:
             spoken.say(reply.text)
         return reply

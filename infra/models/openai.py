@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 
 from core.model.instants import Instant
+from core.models.budget import estimate_request
 from core.models.chat import (
     Capabilities,
     ChatReply,
@@ -91,7 +92,9 @@ class OpenAiModel:
                 return self._reply(self._http.ask(self._url, self._headers(), sent, deadline), request)
             return self._streamed(sent, request, deadline, spoken, cancelled)
 
-        reply = self._patience.until(deadline, attempt, spoken=spoken, cancelled=cancelled)
+        reply = self._patience.until(
+            deadline, attempt, spoken=spoken, size=estimate_request(request), cancelled=cancelled
+        )
         if not streams:
             spoken.say(reply.text)
         return reply

@@ -56,9 +56,18 @@ class Patience:
         attempt: Callable[[], ChatReply],
         *,
         spoken: Spoken,
+        size: int,
         cancelled: Cancelled = None,
     ) -> ChatReply:
         """The reply of the first attempt that has one; its usage counts every request that was sent.
+
+        Args:
+            deadline: when to give up.
+            attempt: sends the request once.
+            spoken: whether text went out.
+            size: about how many tokens the request is. One that the provider took and gave no readable answer to is
+                counted at that, for it is most likely on the bill.
+            cancelled: asked whether to give up.
 
         Raises:
             ModelFault: the last fault, with the usage of all attempts.
@@ -70,7 +79,7 @@ class Patience:
             try:
                 reply = attempt()
             except ModelFault as fault:
-                spent = spent.plus(fault.usage)
+                spent = spent.plus(_billed(fault, size))
                 wait = self._wait(fault, tries)
                 final = tries >= TRIES.get(fault.kind, 1) or spoken.began
                 if final or self._clock.now() + wait >= deadline:
@@ -102,6 +111,13 @@ class Patience:
             if cancelled is not None and cancelled():
                 raise ModelFault("cancelled", "the request was cancelled", usage=spent)
             self._clock.sleep(min(_SLICE_S, left / 1000))
+
+
+def _billed(fault: ModelFault, size: int) -> Usage:
+    said = fault.usage
+    if fault.kind in ("timeout", "bad_reply") and said.requests and not said.input_tokens:
+        return msgspec.structs.replace(said, input_tokens=size)
+    return said
 
 
 def _with(fault: ModelFault, usage: Usage) -> ModelFault:

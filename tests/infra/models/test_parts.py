@@ -33,7 +33,7 @@ def tried(
     patience = Patience(clock, CountingEntropy())
     spoken = options.pop("spoken", Spoken(None))
     try:
-        return clock, patience.until(EPOCH + patience_ms, attempt, spoken=spoken, **options)  # type: ignore[arg-type]
+        return clock, patience.until(EPOCH + patience_ms, attempt, spoken=spoken, size=50, **options)  # type: ignore[arg-type]
     except ModelFault as fault:
         return clock, fault
 
@@ -90,6 +90,21 @@ def test_it_is_cancelled_between_tries_and_while_it_waits() -> None:
     assert isinstance(fault, ModelFault)
     assert (fault.kind, fault.usage.requests) == ("cancelled", 1)
     assert len(clock.slept) <= 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "tokens"), [("timeout", 50), ("bad_reply", 50), ("unavailable", 0), ("rate_limited", 0)]
+)
+def test_what_is_most_likely_on_the_bill_is_counted(kind: FaultKind, tokens: int) -> None:
+    """A request that was taken and not readably answered, at its size; one that was turned away, not."""
+
+    def attempt() -> ChatReply:
+        raise ModelFault(kind, "no", usage=Usage(requests=1))
+
+    with pytest.raises(ModelFault) as caught:
+        Patience(FakeClock(), CountingEntropy()).until(EPOCH + 600_000, attempt, spoken=Spoken(None), size=50)
+
+    assert caught.value.usage == Usage(tokens * TRIES[kind], 0, 0, TRIES[kind])
 
 
 def test_what_was_said_is_not_said_again() -> None:
