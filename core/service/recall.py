@@ -17,6 +17,7 @@ import msgspec
 
 from core.agents.dialogue import Question, read_question
 from core.agents.offline.lines import Line
+from core.agents.recall.looking import Nearest
 from core.errors import NoemaError
 from core.governance import admit
 from core.model.elements import Json
@@ -35,7 +36,6 @@ from core.service.recall_run import (
     Ask,
     Delivered,
     Funded,
-    Nearest,
     Recalled,
     effective,
     extracted,

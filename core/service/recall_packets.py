@@ -54,7 +54,9 @@ class Packing:
         required, missing = _required(view)
         taken = {item.line.entity for item in required}
         found = tuple(
-            line for line in look(view, ask.question, ask.now, CANDIDATES) if line.entity not in taken
+            line
+            for line in look(view, ask.question, ask.now, CANDIDATES, ask.nearest)
+            if line.entity not in taken
         )
         plan = _Plan(found)
         if funded is not None:
@@ -76,7 +78,7 @@ class Packing:
     def _plan(self, ask: Ask, found: tuple[Line, ...], model: Counted, funded: Funded) -> _Plan:
         """The candidates in the order a model gives them; in the host's own where it does not come to an end."""
         shown = fitting(found)
-        tools = RecallTools(ask.view, ask.space_id, ask.question, ask.now, None)
+        tools = RecallTools(ask.view, ask.space_id, ask.question, ask.now, nearest=ask.nearest)
         tools.found.update((line.entity, line) for line in found)
         rounds = max(1, min(PLANNER_ROUNDS, ask.rounds))
         setting = Setting(ask.question, ask.now, rounds, look=shown)

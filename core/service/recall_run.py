@@ -7,14 +7,13 @@ model imports this and neither of the two, which bring the whole engine.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 
 from core.agents.dialogue import Question
 from core.agents.offline import MODEL
 from core.agents.offline.answers import Answer, answer
 from core.agents.offline.lines import Line
+from core.agents.recall.looking import Nearest
 from core.agents.recall.records import receipted
 from core.agents.recall.sight import seen_by
 from core.authority import Principal
@@ -25,13 +24,10 @@ from core.models.budget import Limits, Meter
 from core.models.chat import ChatModel
 from core.models.tokens import O200K, SPELLINGS
 from core.protocol import http_types as wire
-from core.search.dense import Dense
 from core.service.thinking import Allowance, Unlimited
 from core.state.space import SpaceState
 from core.state.view import View
 from core.storage.head import Head
-
-Nearest = Callable[[str], Dense]
 
 
 class Ask(msgspec.Struct, frozen=True):

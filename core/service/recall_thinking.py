@@ -74,7 +74,7 @@ class Thinking:
         kip = None
         if self._kip is not None:
             kip = Toolbox(self._kip, ask.space_id, ask.principal, clock=self._clock, until=ask.until).use
-        tools = RecallTools(view, ask.space_id, ask.question, ask.now, kip)
+        tools = RecallTools(view, ask.space_id, ask.question, ask.now, kip=kip, nearest=ask.nearest)
         meter = funded.meter(max(1, ask.rounds - 1))
         terms = Terms(model, tools.use, self._clock, ask.until, funded.allowance)
         script = answering(setting, model.capabilities.context_tokens, MAX_TOKENS)
@@ -137,7 +137,7 @@ def _finish(script: Script, meter: Meter, terms: Terms, rounds: int) -> Finished
 def _first_look(view: View, ask: Ask, fallback: Answer) -> list[Line]:
     """What the extractive answer rests on, then what else the words find."""
     found: dict[str, Line] = {}
-    for line in (*fallback.cited, *look(view, ask.question, ask.now, LOOKED)):
+    for line in (*fallback.cited, *look(view, ask.question, ask.now, LOOKED, ask.nearest)):
         found.setdefault(line.entity, line)
     return list(found.values())
 

@@ -15,7 +15,7 @@ from core.agents.dialogue import Question
 from core.agents.offline.lines import Line
 from core.agents.recall.asking import MAX_SEARCHES, READ_ELEMENTS, SEARCH_MEMORY, SELECT_ITEMS
 from core.agents.recall.footer import as_data, strip_footers
-from core.agents.recall.looking import look
+from core.agents.recall.looking import Nearest, look
 from core.agents.recall.records import row_of
 from core.agents.tools.calls import read_arguments
 from core.agents.tools.fitting import fit
@@ -57,16 +57,25 @@ class RecallTools:
         question: what was asked; a search is read in the same context.
         now: the time of the question (ms).
         kip: runs the reading commands, or None where there is none.
+        nearest: finds what is near in meaning, or None without an embedder.
     """
 
     def __init__(
-        self, view: View, space_id: str, question: Question, now: Instant, kip: UseTool | None
+        self,
+        view: View,
+        space_id: str,
+        question: Question,
+        now: Instant,
+        *,
+        kip: UseTool | None = None,
+        nearest: Nearest | None = None,
     ) -> None:
         self._view = view
         self._space_id = space_id
         self._question = question
         self._now = now
         self._kip = kip
+        self._nearest = nearest
         self.found: dict[str, Line] = {}  # every line that a search has shown
         self.selected: tuple[str, ...] | None = None
         self._tools: dict[str, Callable[[ToolCall], Json]] = {
@@ -94,7 +103,7 @@ class RecallTools:
     def _search(self, call: ToolCall) -> Json:
         wish = read_arguments(call, SearchCall)
         question = msgspec.structs.replace(self._question, query=wish.query)
-        lines = look(self._view, question, self._now, max(1, min(MAX_SEARCHES, wish.limit)))
+        lines = look(self._view, question, self._now, max(1, min(MAX_SEARCHES, wish.limit)), self._nearest)
         self.found.update((line.entity, line) for line in lines)
         return {"rows": [row_of(line) for line in lines]}
 
