@@ -115,6 +115,8 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "link_facts": Endpoint("POST", f"{_FACTS}/link", "writes"),
     "add_alias": Endpoint("POST", f"{_FACTS}/alias", "writes"),
     "consolidate_facts": Endpoint("POST", f"{_FACTS}/consolidate", "writes"),
+    "get_checkpoint": Endpoint("GET", f"{_FACTS}/checkpoints/{{checkpoint_id}}", "reads"),
+    "delete_checkpoint": Endpoint("DELETE", f"{_FACTS}/checkpoints/{{checkpoint_id}}", "writes"),
     "save_checkpoint": Endpoint("POST", f"{_FACTS}/checkpoints", "writes"),
     "import_facts": Endpoint("POST", f"{_FACTS}/import", "writes"),
     "delete_fact": Endpoint("DELETE", f"{_FACTS}/{{fact_id}}", "writes"),

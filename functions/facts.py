@@ -52,6 +52,7 @@ from functions.fact_types import (
 from functions.routing import Call, Route, Routes
 
 MAX_EXPORT_BYTES: Final = 5_000_000
+_LATEST: Final = "latest"  # in the place of a checkpoint's id
 
 
 # --- our own routes
@@ -241,6 +242,24 @@ def _checkpoints(found: Services, call: Call) -> list[CheckpointView]:
     return [view_checkpoint(each) for each in saved]
 
 
+def _checkpoint(found: Services, call: Call) -> CheckpointView:
+    agent_id, checkpoint_id = call.query.agent_id, call.params["checkpoint_id"]
+    if checkpoint_id == _LATEST:
+        saved = found.facts.latest_checkpoint(call.space, agent_id)
+    else:
+        saved = found.facts.checkpoint(call.space, agent_id, checkpoint_id)
+    if saved is None:
+        raise NoemaError(
+            "NotFoundOrNotVisible", "this agent has no such checkpoint", hint="List its checkpoints."
+        )
+    return view_checkpoint(saved)
+
+
+def _delete_checkpoint(found: Services, call: Call) -> bool:
+    agent_id, checkpoint_id = call.query.agent_id, call.params["checkpoint_id"]
+    return found.facts.delete_checkpoint(call.caller, call.space, agent_id, checkpoint_id)
+
+
 def _save_checkpoint(found: Services, call: Call) -> CheckpointView:
     body: CheckpointInput = call.body
     return view_checkpoint(
@@ -353,6 +372,13 @@ READS: Final[Routes] = {
         query=CheckpointsQuery,
         response=list[CheckpointView],
     ),
+    "get_checkpoint": Route(
+        admit="read",
+        summary="One checkpoint by its id, or the latest.",
+        call=_checkpoint,
+        query=AgentQuery,
+        response=CheckpointView,
+    ),
     "export_facts": Route(
         admit="read",
         summary="Facts as files: JSON that imports back, Markdown, or an Obsidian vault.",
@@ -447,6 +473,13 @@ WRITES: Final[Routes] = {
         call=_import,
         body=ImportInput,
         response=ImportReport,
+    ),
+    "delete_checkpoint": Route(
+        admit="write",
+        summary="Erase one checkpoint physically.",
+        call=_delete_checkpoint,
+        query=AgentQuery,
+        response=bool,
     ),
     "delete_fact": Route(
         admit="write",

@@ -228,6 +228,21 @@ class Memory:
         }
         return self._post("/facts/checkpoints", body, CheckpointView)
 
+    def checkpoints(self, agent_id: str, *, limit: int = 50) -> list[CheckpointView]:
+        """An agent's checkpoints, the latest first."""
+        query = {"agent_id": agent_id, "limit": str(limit)}
+        return msgspec.convert(self._send("GET", "/facts/checkpoints", None, query), list[CheckpointView])
+
+    def checkpoint(self, agent_id: str, checkpoint_id: str) -> CheckpointView:
+        """One checkpoint by its id; `NotFoundOrNotVisible` if there is none."""
+        path = f"/facts/checkpoints/{quote(checkpoint_id, safe='')}"
+        return msgspec.convert(self._send("GET", path, None, {"agent_id": agent_id}), CheckpointView)
+
+    def delete_checkpoint(self, agent_id: str, checkpoint_id: str) -> bool:
+        """Erase one checkpoint physically; False if there is none."""
+        path = f"/facts/checkpoints/{quote(checkpoint_id, safe='')}"
+        return bool(self._send("DELETE", path, None, {"agent_id": agent_id}))
+
     def latest_checkpoint(self, agent_id: str) -> CheckpointView | None:
         """The checkpoint saved last; None if there is none."""
         query = {"agent_id": agent_id, "limit": "1"}

@@ -16,7 +16,7 @@ from core.facts import labels, records, writing
 from core.facts.imports import Imported
 from core.facts.ulid import ulid
 from core.facts.values import Checkpoint, Fact, ImportReport
-from core.model.elements import Json
+from core.model.elements import Concept, Json
 from core.model.instants import Instant
 from core.service.fact_reading import Namespaces
 from core.service.fact_schedule import FactSchedule
@@ -115,6 +115,21 @@ class Appending:
     def latest_checkpoint(self, space_id: str, agent_id: str) -> Checkpoint | None:
         """The checkpoint saved last; None if there is none."""
         return next(iter(self.checkpoints(space_id, agent_id)), None)
+
+    def checkpoint(self, space_id: str, agent_id: str, checkpoint_id: str) -> Checkpoint | None:
+        """One checkpoint of an agent by its id; None if there is none."""
+        found = self._checkpoint(space_id, agent_id, checkpoint_id)
+        return None if found is None else records.read_checkpoint(found, agent_id)
+
+    def _checkpoint(self, space_id: str, agent_id: str, checkpoint_id: str) -> Concept | None:
+        labels.check_agent(agent_id)
+        with reading():
+            state = self._namespaces.state(space_id)
+            series = records.find(state, records.SERIES, agent_id)
+            found = records.find(state, records.CHECKPOINT, checkpoint_id)
+        if series is None or found is None:
+            return None
+        return found if any(ref.target == series.id for ref in found.structural) else None
 
     def checkpoints(self, space_id: str, agent_id: str, *, limit: int = 50) -> tuple[Checkpoint, ...]:
         """Checkpoints, the newest first."""

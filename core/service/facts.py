@@ -404,11 +404,19 @@ class Facts(FactRecall, Appending):
         fact = self.get(space_id, agent_id, fact_id)
         if fact is None:
             return False
+        return self._erase(caller, space_id, fact.element)
+
+    def delete_checkpoint(self, caller: Caller, space_id: str, agent_id: str, checkpoint_id: str) -> bool:
+        """Erase one checkpoint physically, from the present and from all history. False if there is none: no error."""
+        found = self._checkpoint(space_id, agent_id, checkpoint_id)
+        return found is not None and self._erase(caller, space_id, found.id)
+
+    def _erase(self, caller: Caller, space_id: str, element_id: str) -> bool:
         owner = self._entropy.token(12).hex()
-        wish = ForgetInput(entities=[fact.element])
+        wish = ForgetInput(entities=[element_id])
         report = self._forgetting.forget(caller, space_id, wish, owner=owner).entities[0]
         if report.error is not None:
-            raise NoemaError("LegalHoldConflict", f"the fact stays: {report.error}")
+            raise NoemaError("LegalHoldConflict", f"it stays: {report.error}")
         return report.existed
 
     def delete_best(

@@ -1,4 +1,4 @@
-"""`noema facts`: facts out into files, and in from them."""
+"""`noema facts`: what agents keep, one text at a time, and files of it out and in."""
 
 from __future__ import annotations
 
@@ -7,13 +7,123 @@ from typing import Any
 
 import click
 
+from core.facts.values import LABELS
 from functions.cli.client import Client
 from functions.cli.terminal import Failure, json_option, service_options, space_option
 
 
 @click.group()
 def facts() -> None:
-    """Export the facts that agents keep, or import them. A fact is one text in an agent's namespace."""
+    """Keep, recall, list and consolidate the facts of agents; export and import them.
+
+    A fact is one text in an agent's namespace; `__shared__` is the one that all agents of a space share.
+    """
+
+
+_AGENT = click.argument("agent")
+
+
+@facts.command()
+@_AGENT
+@click.argument("text")
+@click.option("--confidence", type=click.Choice(LABELS), help="What is known of it; without it, no label.")
+@click.option(
+    "--again", is_flag=True, help="Keep it also if this memory served it lately: somebody said it anew."
+)
+@space_option
+@service_options
+@json_option
+def remember(
+    *,
+    agent: str,
+    text: str,
+    confidence: str | None,
+    space_id: str,
+    url: str,
+    token: str | None,
+    again: bool,
+) -> tuple[str, object]:
+    """Keep TEXT, verbatim, as a fact of AGENT."""
+    body: dict[str, Any] = {"agent_id": agent, "text": text, "again": again}
+    if confidence is not None:
+        body["confidence"] = confidence
+    with Client(url, token) as client:
+        kept: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts", body)
+    return f"{kept['id']}  {kept['text']}", kept
+
+
+@facts.command()
+@_AGENT
+@click.argument("query")
+@click.option("--top-k", type=click.IntRange(1, 1000), default=8, show_default=True, help="How many at most.")
+@click.option("--scope", type=click.Choice(["agent", "shared", "all"]), default="agent", show_default=True,
+              help="The agent's facts, the shared ones, or both.")  # fmt: skip
+@click.option("--explain", is_flag=True, help="With the ranks and the score of each.")
+@space_option
+@service_options
+@json_option
+def recall(
+    *,
+    agent: str,
+    query: str,
+    top_k: int,
+    scope: str,
+    space_id: str,
+    url: str,
+    token: str | None,
+    explain: bool,
+) -> tuple[str, object]:
+    """The facts of AGENT that fit QUERY best."""
+    body = {"agent_id": agent, "query": query, "top_k": top_k, "scope": scope, "explain": explain}
+    with Client(url, token) as client:
+        found: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts/recall", body)
+    lines = list(found["facts"]) + [_explained(each) for each in found.get("explained", ())]
+    if found.get("feedback"):
+        lines.append(f"({found['feedback']})")
+    return "\n".join(lines) or "Nothing is kept there.", found
+
+
+def _explained(receipt: dict[str, Any]) -> str:
+    ranks = receipt["ranks"]
+    places = "/".join(str(ranks[f"{name}_rank"]) for name in ("vector", "keyword", "recency"))
+    return f"{ranks['fused_score']:.6f}  {places:<9} {receipt['text']}"
+
+
+@facts.command("list")
+@_AGENT
+@click.option(
+    "--limit", type=click.IntRange(1, 1000), default=50, show_default=True, help="How many at most."
+)
+@click.option("--retired", is_flag=True, help="Those that were replaced or forgotten too.")
+@space_option
+@service_options
+@json_option
+def list_facts(
+    *, agent: str, limit: int, space_id: str, url: str, token: str | None, retired: bool
+) -> tuple[str, object]:
+    """The facts of AGENT, newest first."""
+    query: dict[str, str | int] = {"agent_id": agent, "limit": limit, "retired": str(retired).lower()}
+    with Client(url, token) as client:
+        found: list[dict[str, Any]] = client.result("GET", f"/v1/{space_id}/facts", query=query)
+    lines = [
+        f"{each['id']}  {each['text']}{'  (retired)' * bool(each.get('superseded_by'))}" for each in found
+    ]
+    return "\n".join(lines) or "Nothing is kept there.", found
+
+
+@facts.command()
+@_AGENT
+@space_option
+@service_options
+@json_option
+def consolidate(*, agent: str, space_id: str, url: str, token: str | None) -> tuple[str, object]:
+    """Let weights fade, and prune what has faded, now; it happens by itself too."""
+    with Client(url, token) as client:
+        done: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts/consolidate", {"agent_id": agent})
+    if not done["ran"]:
+        return "Another run works at the moment; nothing was done.", done
+    told = f"{done['decayed']} faded, {done['consumed']} summarised, {done['pruned']} erased."
+    return f"{told} {done['problem']}" if done.get("problem") else told, done
 
 
 @facts.command()

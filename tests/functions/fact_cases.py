@@ -45,6 +45,8 @@ FACT_CASES: dict[str, FactCase] = {
     "consolidate_facts": FactCase(f"{_FACTS}/consolidate", "write", ANN),
     "save_checkpoint": FactCase(f"{_FACTS}/checkpoints", "write", {**ANN, "state": {"step": 1}}),
     "list_checkpoints": FactCase(f"{_FACTS}/checkpoints", "read", query="agent_id=ann&limit=1"),
+    "get_checkpoint": FactCase(f"{_FACTS}/checkpoints/latest", "read", query="agent_id=ann"),
+    "delete_checkpoint": FactCase(f"{_FACTS}/checkpoints/{FACT_ID}", "write", query="agent_id=ann"),
     "import_facts": FactCase(f"{_FACTS}/import", "write", {"format": "graymatter", "data": FILE}),
     "export_facts": FactCase(f"{_FACTS}/export", "read", query="format=obsidian"),
     "get_fact": FactCase(f"{_FACTS}/{FACT_ID}", "read", query="agent_id=ann"),

@@ -195,3 +195,18 @@ def test_a_directory_ranks_by_meaning_where_it_can(tmp_path):
     with Memory(tmp_path) as memory:
         memory.remember("ann", "Ann bought a car.")
         assert memory.explain("ann", "automobile")[0].ranks.vector_rank == 1
+
+
+def test_checkpoints_are_listed_read_and_erased(memory):
+    """The latest first; one by its id, only by its agent; erased it is gone, and the one before it is the latest."""
+    first, second = memory.save_checkpoint("ann", {"step": 1}), memory.save_checkpoint("ann", {"step": 2})
+    assert {each.id for each in memory.checkpoints("ann")} == {first.id, second.id}
+    assert memory.checkpoint("ann", first.id).state == {"step": 1}
+    for agent, checkpoint_id in (("bob", first.id), ("ann", "01J0000000000000000000TEA1")):
+        with pytest.raises(NoemaError) as missing:
+            memory.checkpoint(agent, checkpoint_id)
+        assert missing.value.code == "NotFoundOrNotVisible"
+    assert memory.delete_checkpoint("bob", second.id) is False
+    assert memory.delete_checkpoint("ann", second.id) is True
+    assert memory.delete_checkpoint("ann", second.id) is False
+    assert memory.latest_checkpoint("ann").id == first.id

@@ -64,3 +64,19 @@ def test_a_file_that_is_no_text_is_refused(world: World, tmp_path: Path) -> None
     done = run("import", str(source))
     assert done.exit_code == 1
     assert "UTF-8" in done.output
+
+
+def test_facts_are_kept_recalled_listed_and_consolidated(world: World) -> None:
+    """Each command says what became of it, in words and as JSON."""
+    kept = run("remember", "ann", "Deploys run on Friday.", "--confidence", "verified")
+    assert kept.exit_code == 0, kept.output
+    assert "Deploys run on Friday." in run("recall", "ann", "deploy").output
+    explained = run("recall", "ann", "deploy", "--explain")
+    assert "0/0/1" in explained.output
+    again = run("remember", "ann", "Deploys run on Friday.")
+    assert again.output.split()[0] == kept.output.split()[0]
+    listed = json.loads(run("list", "ann", "--json").output)
+    assert [each["confidence"] for each in listed] == ["verified"]
+    assert "0 erased" in run("consolidate", "ann").output
+    assert run("recall", "bob", "deploy").output == "Nothing is kept there.\n"
+    assert run("remember", "ann", "x", "--confidence", "sure").exit_code == 2
