@@ -14,9 +14,9 @@ from core.capsule.stream import lines_of
 from core.errors import NoemaError
 from core.service import restoring
 from core.service.capsules import ExportAsk
+from core.service.erasure import Erasures
 from core.service.restoring import RestoreAsk, Restores
 from core.service.values import Caller
-from core.storage.head import RESTORING
 from tests.conformance.harness import KEYS, World
 from tests.doubles import CountingEntropy
 
@@ -42,8 +42,8 @@ def world() -> World:
     return made
 
 
-def restores(world: World) -> Restores:
-    return Restores(world.seam.table, world.objects, world.clock, CountingEntropy(9), verifier=KEYS)
+def restores(world: World, seed: int = 9) -> Restores:
+    return Restores(world.seam.table, world.objects, world.clock, CountingEntropy(seed), verifier=KEYS)
 
 
 def restore(
@@ -139,7 +139,13 @@ def test_nobody_sees_half_a_memory(world: World, monkeypatch: pytest.MonkeyPatch
     assert code(world.space, "again") == "ServiceUnavailable"
     assert code(restore, world, backup(world)) == "IdentityConflict"
     assert world.space("test") is not None
-    assert RESTORING == "restoring"
+    process = world._process
+    Erasures(process.spaces, process.upkeep, CountingEntropy(3)).delete_space("again", "operator", owner="op")
+    artifact = backup(world)
+    report = restores(world, 10).restore(
+        OPERATOR, "again", lambda: lines_of(artifact), ASK, lambda _, __: None
+    )
+    assert report["records"] > 8
 
 
 def test_independent_roots_stay_independent(world: World) -> None:
@@ -173,6 +179,20 @@ def test_what_is_no_backup_of_ours_is_refused_before_anything_is_written(world: 
         ]
         > 0
     )
+
+
+def test_a_backup_that_changes_while_it_is_read_opens_nothing(world: World) -> None:
+    """The second reading must give what the first gave; else the space stays unseen."""
+    first, second = backup(world), backup(world)
+    turns = iter((first, second))
+
+    refused = code(
+        restores(world).restore, OPERATOR, "again", lambda: lines_of(next(turns)), ASK, lambda _, __: None
+    )
+
+    assert refused == "DigestMismatch"
+    assert next(turns, None) is None
+    assert code(world.space, "again") == "ServiceUnavailable"
 
 
 def test_deltas_go_on_from_a_backup(world: World) -> None:
