@@ -131,7 +131,7 @@ def feedback(match: Match, corpus: Corpus, given: Sequence[str], query: str = ""
     words = [written.get(token, token) for token in tokens]
     more = len(match.unknown) - _NAMED
     unknown_words = _listed(unknown) + (f" and {more} more" if more > 0 else "")
-    said = f"Weak match: no fact here has the words {unknown_words}."
+    said = f"Weak match by words: no fact here has the words {unknown_words}."
     if words:
         said += f" Words that stand nearby: {_listed(words)}."
     return said + " Ask again in these words, or teach them with memory_alias."

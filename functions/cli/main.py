@@ -26,7 +26,7 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "import": ("functions.cli.importing", "import_file", "Import a conversation file; can be resumed."),
     "migrate": ("functions.cli.migrate", "migrate", "Take over a graph of KIP 1.x."),
     "capsule": ("functions.cli.capsule", "capsule", "Export a memory, verify one, or import it."),
-    "facts": ("functions.cli.facts", "facts", "Export the facts that agents keep, or import them."),
+    "facts": ("functions.cli.facts", "facts", "Keep and recall the facts of agents; export and import them."),
     "keygen": ("functions.cli.keys", "keygen", "Make a signing key."),
     "token": ("functions.cli.keys", "token", "Mint an access token (a CWT)."),
     "mcp": ("functions.cli.mcp", "mcp", "Serve one space to an MCP client, over stdin and stdout."),

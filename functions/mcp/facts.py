@@ -145,7 +145,7 @@ def _prose(
         parts = ["No memories found."]
     if feedback:
         parts += [
-            "The match is weak. What this memory has words for:",
+            "By words the match is weak. What this memory has words for:",
             turn.fence(quote(feedback), "facts", again=bool(page.pieces)),
         ]
     if retrieval is not None:
