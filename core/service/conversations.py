@@ -403,7 +403,8 @@ class Conversations:
     ) -> tuple[list[wire.Conversation], str | None]:
         """A page of a collection, the newest page first, oldest first within the page; and the next cursor.
 
-        A body that is not in its row is left out here and `extra.messages_omitted` says so: `get` has it.
+        A body that is not in its row is left out here and `extra.messages_omitted` says so, as `extra.result_omitted`
+        does of a structured answer: `get` has them.
 
         Raises:
             NoemaError: `CursorMismatch` for a cursor that this list did not give; else as `get`.
@@ -421,7 +422,8 @@ class Conversations:
             below = _MAX_ID if not cursor else read_cursor(secret, name, cursor)
             records = self._newest(space_id, name, below, size)
         now = self._clock.now()
-        page = [_view(record, name) for record in reversed(records) if not _is_gone(record.row, now)]
+        shown = [record for record in reversed(records) if not _is_gone(record.row, now)]
+        page = [_view(record, name, whole=False) for record in shown]
         more = len(records) == size and records[-1].number > 1
         return page, write_cursor(secret, name, records[-1].number) if more else None
 
@@ -504,7 +506,7 @@ def _decoded(record: Record) -> Record:
     )
 
 
-def _view(record: Record, collection: wire.Collection) -> wire.Conversation:
+def _view(record: Record, collection: wire.Collection, *, whole: bool = True) -> wire.Conversation:
     """The record as the contract shows it (§3): the input as JSON text first, then what the run answered."""
     messages: list[Json] = []
     if record.body is not None:
@@ -527,7 +529,7 @@ def _view(record: Record, collection: wire.Collection) -> wire.Conversation:
     extra |= {name: text for name in ("model", "delivery") if (text := record.text(name)) is not None}
     result = record.text("result")
     if result is not None:
-        extra["result"] = msgspec.json.decode(result)
+        extra |= {"result": msgspec.json.decode(result)} if whole else {"result_omitted": True}
     return wire.Conversation(
         id=record.number,
         user=record.text("user") or "",

@@ -64,6 +64,9 @@ def test_a_question_is_taken_in_answered_and_polled() -> None:
     assert after.extra["model"] == "scripted-1"
     assert "who" not in msgspec.json.encode(after).decode()
     assert due(world) == 0
+    page, _ = world.conversations.page("home", "recall")
+    assert page[0].extra is not None
+    assert ("result" in page[0].extra, page[0].extra["result_omitted"]) == (False, True)
     delta = world.conversations.delta("home", "recall", number, messages_offset=1)
     assert [each["content"] for each in delta.messages] == ["Lisbon."]
 
