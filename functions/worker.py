@@ -79,7 +79,7 @@ def _answer(found: Services, space_id: str, deadline: Instant) -> None:
     done = found.later_recalls.work(space_id, deadline)
     counts = {"answered": len(done.answered), "failed": len(done.failed)}
     logger().info("recalled", extra={"space": space_id, **counts, "more": done.more})
-    if done.more and found.clock.now() >= deadline:
+    if done.late:
         send_hint(found.queue, found.entropy, space_id, RECALL)  # out of time: go on in another turn
 
 

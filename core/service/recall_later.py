@@ -36,6 +36,7 @@ from core.storage.layout import (
 )
 
 TOTAL_MS: Final = 180_000  # contract §5.1: of one answer
+LEAST_MS: Final = 60_000  # with less, a question is left to another run
 CLAIM_MS: Final = 200_000
 TRIES: Final = 3  # claims of one question; what has then not been answered has failed
 GRACE_MS: Final = 30_000  # how long a hint may take before the sweep sends another
@@ -46,11 +47,15 @@ _OVER: Final = frozenset({"completed", "failed", "cancelled"})
 
 
 class Worked(msgspec.Struct, frozen=True):
-    """What one run did: the questions that were answered or failed, and whether some are left."""
+    """What one run did: the questions that were answered or failed.
+
+    more: some are left. late: for want of time, so another run should begin; else another process has them.
+    """
 
     answered: tuple[int, ...] = ()
     failed: tuple[int, ...] = ()
     more: bool = False
+    late: bool = False
 
 
 class LaterRecalls:
@@ -120,10 +125,12 @@ class LaterRecalls:
         failed: list[int] = []
         with reading():
             waiting = self._table.query(DUE_PK, *recall_due_rows(space_id), limit=_PAGE)
-        more = len(waiting) == _PAGE
-        for sk, _ in waiting:
-            if self._clock.now() >= deadline:
-                more = True
+        late = len(waiting) == _PAGE
+        more = late
+        for place, (sk, _) in enumerate(waiting):
+            left = deadline - self._clock.now()
+            if left <= 0 or (place and left < LEAST_MS):
+                more = late = True
                 break
             number = recall_due_of(sk)[1]
             ended = self._one(space_id, number, deadline)
@@ -133,7 +140,7 @@ class LaterRecalls:
                 answered.append(number)
             else:
                 failed.append(number)
-        return Worked(tuple(answered), tuple(failed), more)
+        return Worked(tuple(answered), tuple(failed), more, late)
 
     def _one(self, space_id: str, number: int, deadline: Instant) -> bool | None:
         """Whether a question was answered; None if it is another's to answer."""

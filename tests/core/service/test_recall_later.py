@@ -255,11 +255,13 @@ def test_the_sweep_finds_what_waits_and_nothing_else() -> None:
 
 
 def test_out_of_time_the_rest_waits() -> None:
-    """What the deadline leaves is told as more."""
+    """What the deadline leaves is told as late; a second question is not begun with less than a minute left."""
     world, _ = waiting(last=says("Lisbon." + SURE))
-    submit(world)
+    first, second = submit(world), submit(world)
 
-    assert world.later.work("home", world.clock.now()) == Worked(more=True)
+    assert world.later.work("home", world.clock.now()) == Worked(more=True, late=True)
+    assert world.later.work("home", world.clock.now() + MINUTE - 1) == Worked((first,), more=True, late=True)
+    assert world.later.work("home", world.clock.now() + MINUTE - 1) == Worked((second,))
 
 
 def test_questions_of_a_space_that_is_gone_are_dropped() -> None:
