@@ -109,6 +109,7 @@ def _stack(aws: LocalAws) -> Stack:
         f"AdminPublicKeys={public}",
         "Managers=ada",
         "McpHosts=127.0.0.1",
+        "SpaceModels=on",
     ]
     env = {**os.environ, "NOEMA_MINISTACK": aws.url}  # noqa: TID251 - the command's own
     done = subprocess.run(
@@ -163,6 +164,29 @@ def test_who_may_not_is_refused_at_the_api(stack: Stack) -> None:
     assert answers[:3] == [401, 401, 401]
     assert answers[3] in (401, 403)
     assert answers[4:] == [404, 200]
+
+
+def test_a_space_brings_a_model_that_its_own_key_opens(stack: Stack) -> None:
+    """The managing function seals with KMS and cannot open; the reading one opens, and tells that the model failed."""
+    stack.create_space("owner")
+    token = stack.token("owner")
+    wish = {
+        "family": "openai", "model": "m", "api_base": "https://models.invalid/v1",
+        "api_key": "sk-of-an-owner-0123456789-WXYZ",
+    }  # fmt: skip
+
+    shown = stack.call("PATCH", "/v1/owner/management/space_byok", wish, token)
+    asked = stack.call("POST", "/v1/owner/recall", {"query": "What does Ada drink?"}, token)
+
+    assert shown["api_key_end"] == "WXYZ"
+    assert "sk-of-an-owner" not in str(shown)
+    assert asked["failed_reason"]
+    rows = stack.client("dynamodb").get_item(
+        TableName=stack.outputs["TableName"], Key={"pk": {"S": "S#owner"}, "sk": {"S": "K#model"}}
+    )
+    sealed = rows["Item"]["sealed"]["B"]
+    assert sealed[0] == 1
+    assert b"sk-of-an-owner" not in sealed
 
 
 def test_kip_is_spoken_by_two_functions_with_the_rights_there_are(stack: Stack) -> None:
