@@ -59,12 +59,15 @@ class Access(Protocol):
 
     policy: Any  # core.governance's Policy
     version: int
-    digest: str
     open: bool
     unmasked: bool
     projects_all: bool
     searches_all: bool
     anywhere: frozenset[str]
+
+    @property
+    def digest(self) -> str:
+        """A text that differs whenever what the caller may do by the records differs."""
 
     def may(self, permission: str) -> bool:
         """Whether a permission is held on anything."""

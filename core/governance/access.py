@@ -10,6 +10,8 @@ Proposition and the actor of an Assertion (KIP §30.4). What it merely refers to
 
 from __future__ import annotations
 
+import hashlib
+from functools import cached_property
 from typing import Any, Final
 
 import msgspec
@@ -24,7 +26,6 @@ from core.model.elements import KIND_OF_TYPE, AnyElement, Assertion, Concept, Pr
 from core.model.instants import Instant
 from core.model.literals import Ref
 from core.model.log import SpaceMeta
-from core.protocol.canonical import digest_of
 from core.state.view import View
 
 UNREADABLE: Final = frozenset({
@@ -114,9 +115,12 @@ class Access:
         self.projects_all = self.open and everywhere("project")
         self.searches_all = self.open and everywhere("search") and everywhere("read")
         self.anywhere = self._holdings.anywhere
-        self.digest = digest_of(
-            [self._holdings.records, control.quarantined > 0, policy.default_classification]
-        )
+
+    @cached_property
+    def digest(self) -> str:
+        """A text that differs whenever what the caller may do by the records differs."""
+        told = [self._holdings.records, self._control.quarantined > 0, self.policy.default_classification]
+        return hashlib.sha256(msgspec.json.encode(told, order="deterministic")).hexdigest()
 
     # --- what is held
 

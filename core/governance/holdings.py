@@ -10,6 +10,7 @@ and views (`access`), and records that are not in force.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -226,7 +227,7 @@ class Holdings:
         )
 
     @property
-    def records(self) -> list[object]:
+    def records(self) -> list[Any]:
         """Everything that decides what is held, as values: two holdings with equal records hold the same."""
         return [
             self.principal,
@@ -234,9 +235,9 @@ class Holdings:
             self.owner,
             sorted(self._base),
             None if self._bound is None else sorted(self._bound),
-            [[msgspec.to_builtins(each.rule), sorted(each.permissions)] for each in self._allows],
-            [[msgspec.to_builtins(each.rule), sorted(each.permissions)] for each in self._denies],
-            [[msgspec.to_builtins(each.delegation), each.source.records] for each in self._lent],
+            [[each.rule, sorted(each.permissions)] for each in self._allows],
+            [[each.rule, sorted(each.permissions)] for each in self._denies],
+            [[each.delegation, each.source.records] for each in self._lent],
         ]
 
 
