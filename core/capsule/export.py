@@ -173,6 +173,8 @@ class Exporter:
             return "hidden"
         if element.system.state == "purged":
             return "unavailable"
+        if element.governance.quarantined:  # what is held back here does not travel
+            return "redacted"
         fields = self.world.hidden(element) or frozenset()
         if element.governance.classification in self.wish.without or fields - ORIGIN_FIELDS:
             return "redacted"
@@ -400,7 +402,7 @@ def transaction_of(state: SpaceState) -> str:
 
 def seal(payload: Payload) -> dict[str, Any]:
     """The artifact around a payload: canonical digest, no proofs yet."""
-    body = msgspec.to_builtins(payload)
+    body = msgspec.json.decode(msgspec.json.encode(payload))  # JSON's own types, as everybody else will read it
     digest = digest_of(body)
     integrity = {"content_digest": digest, "digest_profile": PROFILE, "proofs": []}
     return {"format": FORMAT, "version": VERSION, "payload": body, "integrity": integrity}

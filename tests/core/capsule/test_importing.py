@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from core.errors import NoemaError
+from core.model.elements import Governance
 from core.protocol.canonical import digest_of
 from tests.conformance.harness import World
 from tests.conformance.packages import SECONDARY, package
@@ -274,3 +275,31 @@ def test_hidden_elements_leave_no_trace_in_an_export(source: World) -> None:
     assert artifact["payload"].get("external_refs") is None
     assert artifact["payload"]["manifest"]["counts"]["assertions"] == 0
     assert artifact["payload"]["manifest"]["policy"] == "filtered"
+
+
+def test_what_is_in_quarantine_does_not_travel(source: World) -> None:
+    """A quarantined element, and what is said about it, is in no backup, whoever exports."""
+    source.ok(SAY, text="held back")
+
+    def hold(draft: Any) -> None:
+        for each in source.elements("evidence"):
+            draft.change(each, governance=Governance(quarantined=True))
+
+    source.host(hold)
+    artifact = source.export_space()
+
+    assert "held back" not in str(artifact)
+    assert [each["kind"] for each in artifact["payload"]["external_refs"]] == ["redacted"]
+
+
+def test_classification_travels(world: World, source: World) -> None:
+    """An element is classified at least as it was; a Capsule cannot lower what is here."""
+    source.classify(source.ref["alice"], "confidential")
+    artifact = source.export_space()
+
+    world.import_capsule(artifact)
+
+    labels = {each.name: each.governance.classification for each in came(world, "concept")}
+    assert labels["Alice"] == "confidential"
+    assert artifact["payload"]["handling"]["classifications"] == ["confidential"]
+    assert world.element(world.ref["alice"]).governance.classification is None
