@@ -23,6 +23,8 @@ from infra.models.families import family_of
 from infra.models.patience import Patience
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
     from infra.aws.clients import Clients
@@ -57,7 +59,7 @@ class RealProviders:
         self._prices = prices or {}
         self._may_spend = may_spend
         self._transport = transport
-        self._transports: dict[Reach, httpx.BaseTransport] = {}
+        self._tls: ssl.SSLContext | None = None
         self._lock = Lock()
 
     def model(self, choice: ModelChoice, key: Key, *, trusted: bool) -> ChatModel:
@@ -98,9 +100,14 @@ class RealProviders:
         )
 
     def _guarded(self, reach: Reach) -> httpx.BaseTransport:
-        from infra.models.reach import GuardedTransport
+        """A transport of its own for each model, so that no two hosts share a connection."""
+        import httpx
+
+        from infra.models.reach import GuardedTransport, tls
 
         with self._lock:
-            if reach not in self._transports:
-                self._transports[reach] = GuardedTransport(reach, inner=self._transport)
-            return self._transports[reach]
+            if self._tls is None and self._transport is None:
+                self._tls = tls()
+            verify = self._tls or True
+        inner = self._transport or httpx.HTTPTransport(verify=verify, trust_env=False)
+        return GuardedTransport(reach, inner=inner)

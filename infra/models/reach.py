@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import ssl
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
@@ -114,8 +115,16 @@ def look_up(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]) for entry in found))
 
 
+def tls() -> ssl.SSLContext:
+    """What verifies certificates; made once and shared, for making it takes a while."""
+    return httpx.create_ssl_context(trust_env=False)
+
+
 class GuardedTransport(httpx.BaseTransport):
-    """Sends requests only to addresses that `reach` allows.
+    """Sends requests to one host, and only to addresses of it that `reach` allows.
+
+    One host, because connections are kept by address: on one that was verified for a name, another name that leads to
+    the same address must never ride.
 
     Args:
         reach: which.
@@ -129,12 +138,17 @@ class GuardedTransport(httpx.BaseTransport):
         self._reach = reach
         self._inner = inner or httpx.HTTPTransport(trust_env=False, retries=0)
         self._resolve = resolve
+        self._host: str | None = None
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Check where the request goes, and send it there."""
+        host, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
+        if self._host is None:
+            self._host = host
+        if self._host != host:
+            raise Unreachable("a connection to one host serves no other")
         if self._reach == "any":
             return self._inner.handle_request(request)
-        host, port = request.url.host, request.url.port or (443 if request.url.scheme == "https" else 80)
         address = self._checked(host, port)
         pinned = httpx.Request(
             request.method,

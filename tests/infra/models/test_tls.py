@@ -19,7 +19,10 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from core.models.chat import ModelFault
+from core.models.choice import ModelChoice
+from infra.models.factory import RealProviders
 from infra.models.reach import GuardedTransport
+from tests.doubles import CountingEntropy, FakeClock
 from tests.infra.models.wire import Wire
 
 ANSWER = b'{"choices": [{"message": {"content": "Hi."}, "finish_reason": "stop"}]}'
@@ -114,6 +117,33 @@ def test_the_certificate_of_another_name_is_not(tmp_path: Path) -> None:
         asking(port, pem).ask()
 
     assert caught.value.kind == "unavailable"
+
+
+def test_a_connection_verified_for_one_name_serves_no_other(tmp_path: Path) -> None:
+    """Two names may lead to one address, and connections are kept by address."""
+    pem = certificate(tmp_path, "models.example")
+    with serving(pem) as (port, _):
+        wire = asking(port, pem)
+        assert wire.ask().text == "Hi."
+        other = Wire(f"openai:m@https://other.example:{port}/v1")
+        other.provider.handle_request = wire.provider.handle_request  # type: ignore[method-assign]
+        with pytest.raises(ModelFault, match="no other"):
+            other.ask()
+
+
+def test_each_model_has_connections_of_its_own() -> None:
+    """So the rule above never stands in the way of two models; what verifies certificates is shared."""
+    providers = RealProviders(FakeClock(), CountingEntropy(), lambda: None, may_spend=True)  # type: ignore[arg-type, return-value]
+    choices = [ModelChoice("openai", "m", f"https://{name}.example/v1") for name in ("one", "two")]
+
+    one, two = (
+        providers.model(choice, lambda: None, trusted=False)._http._client._transport for choice in choices
+    )  # type: ignore[attr-defined]
+
+    assert one is not two
+    assert one._inner is not two._inner
+    assert one._inner._pool._ssl_context is two._inner._pool._ssl_context
+    assert one._inner._pool._ssl_context.verify_mode == ssl.CERT_REQUIRED
 
 
 def test_a_certificate_that_nobody_vouches_for_is_not(tmp_path: Path) -> None:
