@@ -27,7 +27,9 @@ from functions.routing import Call
 
 DEADLINE_MS: Final = 15_000  # contract §1.5
 
-_READING: Final = frozenset({"discover", "read", "search", "project", "export"})
+_READING: Final = frozenset(
+    {"discover", "read", "search", "project", "export", "read_history", "read_raw_origin"}
+)
 _WRITING: Final = frozenset(name for names in PERMISSIONS.values() for name in names) - _READING
 
 
@@ -62,6 +64,7 @@ def principal_of(caller: Caller, *, readonly: bool) -> Principal:
         caller.channel,
         None if caller.scope == "*" else permissions,
         everywhere=caller.everywhere,
+        strong=caller.kind in {"cwt", "system"},
     )
 
 

@@ -202,7 +202,9 @@ def test_a_scope_is_what_kip_is_allowed(world: World) -> None:
 
     assert made["receipt"]["status"] == "committed"
     assert code(peeked) == "NotAuthorized"
-    assert said(world, WRITE, counted, token=writer)["status"] == "succeeded"
+    assert code(said(world, WRITE, counted, token=writer)) == "NotAuthorized"  # what it counts, it tells
+    for command in ("HISTORY SPACE", "CHANGES AFTER SEQ 0", 'SEARCH CONCEPT "Bob"'):
+        assert code(said(world, WRITE, {"command": command}, token=writer)) == "NotAuthorized"
     world.make_public()
     assert said(world, READ, NAMES, token=None)["results"][0]["result"] == ["Alice", "Bob"]
     assert said(world, READ, NAMES, token=writer)["results"][0]["result"] == ["Alice", "Bob"]
