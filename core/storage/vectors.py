@@ -176,7 +176,7 @@ def decode_sidecar(np: Arrays, data: bytes) -> Sidecar:
         header,
         np.frombuffer(ordinals, dtype="<u2"),
         np.frombuffer(scales, dtype="<f4"),
-        np.frombuffer(signs, dtype=np.uint8).reshape(count, -1),
+        np.frombuffer(signs, dtype=np.uint8).reshape(count, _signs_bytes(dimension)),
         None if rows is None else np.frombuffer(rows, dtype=np.int8).reshape(count, dimension),
         None if prints is None else np.frombuffer(prints, dtype="<u8"),
     )
