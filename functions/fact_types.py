@@ -217,6 +217,7 @@ class ConsolidatedOutput(msgspec.Struct, frozen=True, kw_only=True, omit_default
     learnt: int
     summary: FactView | None = None
     problem: str | None = None
+    contradictions: tuple[str, ...] = ()
 
 
 class ExportOutput(msgspec.Struct, frozen=True, kw_only=True):

@@ -288,6 +288,7 @@ def _consolidate(found: Services, call: Call) -> ConsolidatedOutput:
         learnt=done.learnt,
         summary=None if done.summary is None else view(done.summary),
         problem=done.problem,
+        contradictions=done.contradictions,
     )
 
 

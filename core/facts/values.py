@@ -232,7 +232,8 @@ class Consolidated(msgspec.Struct, frozen=True, kw_only=True):
     """What a consolidation did; `ran` is False if another one was running, and then nothing was done.
 
     decayed: facts whose weight fell. consumed: facts a summary replaced. pruned: facts erased. learnt: aliases
-    taken from use. problem: why there is no summary although one was wanted.
+    taken from use. problem: why there is no summary although one was wanted. contradictions: facts that do not agree,
+    as the model saw it; nothing was decided about them.
     """
 
     ran: bool
@@ -242,3 +243,4 @@ class Consolidated(msgspec.Struct, frozen=True, kw_only=True):
     learnt: int = 0
     summary: Fact | None = None
     problem: str | None = None
+    contradictions: tuple[str, ...] = ()

@@ -8,6 +8,7 @@ meantime stays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -36,6 +37,8 @@ from core.transaction.draft import Draft
 SPARE_MS: Final = 15_000  # of the lease, for what follows a model's answer
 LEASE_MS: Final = 120_000
 MAX_BATCH: Final = 100  # facts shown to a summarizer at once
+MAX_NOTES: Final = 10  # contradictions that a run tells of,
+MAX_NOTE: Final = 300  # and characters of each
 MAX_PRUNED: Final = 200  # facts erased by one run; the rest follows with the next
 
 
@@ -96,11 +99,17 @@ class Consolidation:
             self._accesses.consolidated(job.space_id, job.agent_id, now)
         after = self._observe(job)
         decayed = sum(after.of(fact).weight < before.of(fact).weight for fact in facts.values())
-        summary, consumed, problem = self._summarise(job, after)
+        summed = self._summarise(job, after)
         learnt = self._promote(job)
         faded = self._retire_faded(job, after)
         done = Consolidated(
-            ran=True, decayed=decayed, consumed=consumed, learnt=learnt, summary=summary, problem=problem
+            ran=True,
+            decayed=decayed,
+            consumed=summed.consumed,
+            learnt=learnt,
+            summary=summed.fact,
+            problem=summed.problem,
+            contradictions=summed.contradictions,
         )
         return done, faded
 
@@ -114,34 +123,34 @@ class Consolidation:
 
     # --- summary
 
-    def _summarise(self, job: _Job, observed: Observed) -> tuple[Fact | None, int, str | None]:
-        """The summary, how many facts it replaced, and why there is none."""
+    def _summarise(self, job: _Job, observed: Observed) -> _Summed:
+        """The summary, what it replaced, and why there is none."""
         state = self._namespaces.state(job.space_id)
         facts = [observed.of(fact) for fact in self._facts(job).values()]
         live = [fact for fact in facts if fact.live and fact.kind == "fact"]
         loose = [fact for fact in live if not fact.pinned]
         if self._model is None or len(live) <= tuning_of(state).consolidate_above:
-            return None, 0, None
+            return _Summed()
         weakest = sorted(loose, key=lambda fact: (fact.weight, fact.created_at, fact.id))
         batch = weakest[: min(len(weakest) // 2, MAX_BATCH)]
         if not batch:
-            return None, 0, None
+            return _Summed()
         until = min(job.deadline, job.fence.until - SPARE_MS)
         try:
             answer = self._model.summarise(job.space_id, batch, until)
         except NoemaError as error:
-            return None, 0, f"{error.code}: {error.message}"
+            return _Summed(problem=f"{error.code}: {error.message}")
         if answer is None:
-            return None, 0, None
+            return _Summed()
         found = summary_of(answer, {fact.id for fact in batch})
         if found is None:
-            return None, 0, "the model's answer is no summary"
+            return _Summed(problem="the model's answer is no summary")
         if len(found.text.encode()) > MAX_TEXT_BYTES:
-            return None, 0, "the model's summary is longer than a fact may be"
+            return _Summed(problem="the model's summary is longer than a fact may be")
         made, consumed = self._apply(job, found, {fact.id: fact for fact in batch})
         with reading():
             self._accesses.summarised(job.space_id, job.agent_id, consumed)
-        return made, consumed, None
+        return _Summed(made, consumed, contradictions=_told(found.contradictions))
 
     def _apply(self, job: _Job, summary: Summary, batch: dict[str, Fact]) -> tuple[Fact | None, int]:
         """The summary written and what it consumes retired, in one commit."""
@@ -217,6 +226,20 @@ class _Job(msgspec.Struct, frozen=True):
     agent_id: str
     deadline: Instant
     fence: Fence
+
+
+class _Summed(msgspec.Struct, frozen=True):
+    """What came of summarising."""
+
+    fact: Fact | None = None
+    consumed: int = 0
+    problem: str | None = None
+    contradictions: tuple[str, ...] = ()
+
+
+def _told(contradictions: Sequence[str]) -> tuple[str, ...]:
+    """What a model noticed, as far as an answer tells it."""
+    return tuple(each[:MAX_NOTE] for each in contradictions[:MAX_NOTES])
 
 
 def _loose(element: object) -> bool:

@@ -645,6 +645,17 @@ def test_a_summary_replaces_the_weakest_and_is_counted():
     assert (stats.consolidations, stats.facts_consumed, stats.live) == (1, 3, 19)
 
 
+def test_what_contradicts_itself_is_told_and_left_alone():
+    """The model's notes come back, shortened and few; the facts they are about stay as they are."""
+    model = Model(
+        consuming(2, contradictions=["note 3 says tea, note 4 says coffee", "x" * 999, 7, *"abcdefghijk"])
+    )
+    done = full(model).call("consolidate")
+    assert done.contradictions[0] == "note 3 says tea, note 4 says coffee"
+    assert (len(done.contradictions), len(done.contradictions[1])) == (10, 300)
+    assert done.consumed == 2
+
+
 def test_without_a_model_or_with_few_facts_nothing_is_summarised():
     """The threshold is strict, and no model means no summary, with no complaint."""
     world = FactWorld()
