@@ -23,6 +23,7 @@ from core.capsule.read import MAX_CHANGES, MAX_RECORDS, read_capsule
 from core.capsule.stream import last_line, name_everything, write_lines
 from core.capsule.verify import verify_artifact
 from core.errors import NoemaError
+from core.meta.attestations import sign_receipt
 from core.meta.capsules import described, previewed, stale_plan
 from core.meta.operands import world_of
 from core.model.elements import Json
@@ -180,6 +181,7 @@ class Capsules:
             include_blobs=ask.include_blobs,
             without=frozenset(ask.without),
             max_records=most,
+            whole=ask.since_seq is None,
         )
         return scope, Exporter(world_of(scope), scope.context.principal, wish)
 
@@ -265,12 +267,45 @@ class Capsules:
                 raise stale_plan()
             run.refuse_conflicts()
             check_tier(state, run.applied.created.get("concept", 0))
-            return _proposal(state, run, report, asked)
+            return self._proposal(state, run, report, asked)
 
         idempotency = None if key is None else Idempotency(f"{principal.id}\x1fcapsules", key, asked)
         committed = self._commits.commit(space_id, decide, deadline=deadline, idempotency=idempotency)
         outcome: dict[str, Any] = committed.outcome
         return outcome
+
+    def _proposal(self, state: SpaceState, run: Importing, report: dict[str, Any], asked: str) -> Proposal:
+        """The commit of an import that was run, and its answer."""
+        told: dict[str, Any] = {
+            name: report[name]
+            for name in ("import_plan_digest", "created", "updated", "gaps", "proofs", "source")
+        }
+        told |= {
+            "capsule_digest": run.capsule.digest,
+            "mode": run.wish.mode,
+            "counts": report["plan"]["counts"],
+            "partial": any(each.act in {"skip", "unresolved"} for each in run.decisions.values()),
+            "mapping": dict(list(run.local.items())[:_MAPPED]),
+        }
+        record = record_of(
+            run.draft, request_digest=asked, result_digest=digest_of(told), transaction_class="import"
+        )
+        access = run.principal.access
+        if access is not None and access.version:  # which records of governance let it pass (KIP §41.2)
+            record["authority"] = {"policy_version": access.version, "records": access.used}
+        named = ("capsule_digest", "import_plan_digest", "mode", "source")
+        delta = run.draft.finish({**record, "import": {name: told[name] for name in named}})
+        space_id = state.meta.space_id
+        if delta is None:
+            told["receipt"] = {
+                "status": "no_effect", "space_id": space_id, "snapshot_seq": state.seq,
+                "transaction_class": "import", "request_digest": asked,
+            }  # fmt: skip
+            return Proposal(None, told)
+        receipt = committed_receipt(space_id, delta)
+        signed = receipt if self._signer is None else sign_receipt(receipt, self._signer.sign)
+        told["receipt"] = msgspec.to_builtins(signed)
+        return Proposal(delta, told)
 
     # --- surroundings
 
@@ -299,35 +334,6 @@ class Capsules:
                 assert isinstance(need, Checked), "an import needs nothing else"
                 given = given.plus(need, self.check(need.key_id, need.payload, need.value))
         raise NoemaError("ResourceExhausted", f"more than {MAX_CHECKS} signatures on one artifact")
-
-
-def _proposal(state: SpaceState, run: Importing, report: dict[str, Any], asked: str) -> Proposal:
-    """The commit of an import that was run, and its answer."""
-    told: dict[str, Any] = {
-        name: report[name]
-        for name in ("import_plan_digest", "created", "updated", "gaps", "proofs", "source")
-    }
-    told |= {
-        "capsule_digest": run.capsule.digest,
-        "mode": run.wish.mode,
-        "counts": report["plan"]["counts"],
-        "partial": any(each.act in {"skip", "unresolved"} for each in run.decisions.values()),
-        "mapping": dict(list(run.local.items())[:_MAPPED]),
-    }
-    record = record_of(
-        run.draft, request_digest=asked, result_digest=digest_of(told), transaction_class="import"
-    )
-    named = ("capsule_digest", "import_plan_digest", "mode", "source")
-    delta = run.draft.finish({**record, "import": {name: told[name] for name in named}})
-    space_id = state.meta.space_id
-    if delta is None:
-        told["receipt"] = {
-            "status": "no_effect", "space_id": space_id, "snapshot_seq": state.seq,
-            "transaction_class": "import", "request_digest": asked,
-        }  # fmt: skip
-        return Proposal(None, told)
-    told["receipt"] = msgspec.to_builtins(committed_receipt(space_id, delta))
-    return Proposal(delta, told)
 
 
 def check_tier(state: SpaceState, concepts: int) -> None:
