@@ -48,7 +48,12 @@ class Deployment:
         self.building = VectorUpkeep(spaces, self.upkeep, self.vectors, self.world.entropy)
         erasures = Erasures(spaces, self.upkeep, self.world.entropy)
         self.kip = Kip(
-            spaces, self.world.commits, erasures, self.world.clock, secret=b"k" * 32, vectors=lambda: self.vectors
+            spaces,
+            self.world.commits,
+            erasures,
+            self.world.clock,
+            secret=b"k" * 32,
+            vectors=lambda: self.vectors,
         )
 
     def send(self, *commands: str, mode: str = "sequence", principal: Principal = OWNER, **more: Any) -> Any:
@@ -256,3 +261,29 @@ def _classify(there: Deployment, element_id: str, classification: str) -> None:
         return Proposal(draft.finish())
 
     there.world.commits.commit("demo", decide, deadline=LATER)
+
+
+def test_a_purge_takes_the_vectors_of_what_named_it(there: Deployment) -> None:
+    """The stub's own vector goes, and so does that of a statement worded by its name, though its segment may stay."""
+    made = there.one(
+        'MUTATE { CREATE CONCEPT ?p {TYPE "Person" NAME "Zoe"} ASSERT ?claim (?p, "name", "automobile dealer") '
+        '{ by: ?p, mode: "stated" } }'
+    )
+    assert made["status"] == "succeeded", made
+    person = made["result"]["handles"]["p"]["id"]
+    assert there.upkeep.compact("demo", "me") is not None
+    there.building.index("demo", deadline=LATER)
+    [said] = there.one('SEARCH PROPOSITION "Zoe" MODE "semantic" LIMIT 1')["result"]
+    assert said["retrieval"]["score"] > 0.1
+    gone = there.one(
+        'PURGE ?p WHERE {?p CONCEPT {id: :id}} REFERENCE POLICY "tombstone_reference" CONFIRM "PURGE"',
+        id=person,
+    )
+    assert gone["status"] == "succeeded", gone
+    state = there.world.spaces.load("demo")
+    keys = [key for key, _, _ in there.world.objects.list("demo/seg/") if ".v/" in key]
+    assert keys == []
+    there.building.index("demo", deadline=LATER)
+    dense = there.vectors.nearest(state, "Zoe", deadline=LATER)
+    assert person not in dense.of([person])
+    assert dense.of([said["id"]]).get(said["id"], 0.0) < said["retrieval"]["score"]
