@@ -1,4 +1,4 @@
-"""The function that works: hints from the queue become formed conversations and folded logs.
+"""The function that works: hints from the queue become formed conversations, answers and folded logs.
 
 A batch is answered in part: the messages that failed are delivered again, and with one also those behind it in
 its group, so that a space's messages stay in order. A message that nobody can read, or about a space that is
