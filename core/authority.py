@@ -139,6 +139,10 @@ class Principal(msgspec.Struct, frozen=True):
         return self.permissions is None and self.access is None and not (self.hidden or self.projected)
 
 
+_BROUGHT: Final = frozenset({"discover", "read_history", "read_raw_origin"})
+"""What a scope that reads has always included; records tell them apart."""
+
+
 def holds(principal: Principal, permission: str) -> bool:
     """Whether the caller holds a permission on anything here."""
     if principal.access is not None:
@@ -146,9 +150,7 @@ def holds(principal: Principal, permission: str) -> bool:
     held = principal.permissions
     if held is None or permission in held:
         return True
-    return (
-        permission in {"read_history", "read_raw_origin"} and "read" in held
-    )  # one scope, where scopes decide
+    return permission in _BROUGHT and "read" in held  # one scope, where scopes decide
 
 
 def allows(principal: Principal, action: Action) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, get_args
 
-from core.authority import Action, allows, authorize, represents
+from core.authority import Action, allows, authorize, holds, represents
 from core.capsule.format import VERSION
 from core.errors import NoemaError
 from core.language.ast_meta import Describe
@@ -31,7 +31,7 @@ VERSIONS: Final = {
     "meta": KIP_VERSION,
 }
 ACTIONS: Final[tuple[Action, ...]] = get_args(Action)
-READS: Final[frozenset[Action]] = frozenset({"read", "search", "project", "export"})
+READS: Final[frozenset[Action]] = frozenset({"read", "read_history", "search", "project", "export"})
 """Actions that leave the space as it is; all others need an endpoint that may write."""
 
 _NEEDS: Final[dict[Action, tuple[str, ...]]] = {
@@ -50,6 +50,7 @@ _NEEDS: Final[dict[Action, tuple[str, ...]]] = {
     "tombstone": ("tombstone",),
     "purge": ("purge",),
     "merge_identity": ("non_destructive_merge",),
+    "read_history": ("change_stream",),
     "export": ("snapshot_export", "delta_capsule"),
     "import": ("preview_import", "isolate_import", "merge_import", "restore_import"),
 }  # fmt: skip
@@ -158,6 +159,15 @@ def access(statement: Describe, scope: Scope) -> Answer:
     return Answer(value=value, context=coordinates(scope))
 
 
+_WHY: Final[dict[str, tuple[str, str]]] = {
+    "RetractionNotAuthorized": ("denied", "not_the_asserting_actor"),
+    "ActorBindingRequired": ("requires_actor_binding", "principal_is_not_bound_to_actor"),
+    "RequiresApproval": ("requires_approval", "must_be_approved_by_others"),
+    "RequiresStrongerAuthentication": ("denied", "requires_stronger_authentication"),
+}
+"""Why a deed is not let through, of the codes that tell more than that it is not permitted."""
+
+
 def _decision(action: Action, asked: dict[str, Any], scope: Scope) -> dict[str, Json]:
     if asked.get("space") not in {None, scope.state.meta.space_id}:
         return {"decision": "denied", "reason": "not_found_or_not_visible"}
@@ -168,14 +178,14 @@ def _decision(action: Action, asked: dict[str, Any], scope: Scope) -> dict[str, 
     if "resource" in asked:
         resource = asked["resource"]
         name = resource.get("id") if isinstance(resource, dict) else resource
-        element = world_of(scope).get(str(name))
+        element = world_of(scope).get(str(name)) if holds(principal, "discover") else None
         if element is None:
             return {"decision": "denied", "reason": "not_found_or_not_visible"}
     try:
         authorize(principal, action, element)
     except NoemaError as error:
-        needs = error.code == "RetractionNotAuthorized"
-        return {"decision": "denied", "reason": "not_the_asserting_actor" if needs else "not_permitted"}
+        decision, reason = _WHY.get(error.code, ("denied", "not_permitted"))
+        return {"decision": decision, "reason": reason}
     actor = asked.get("actor")
     if isinstance(actor, str) and not represents(principal, actor):
         return {"decision": "requires_actor_binding", "reason": "principal_is_not_bound_to_actor"}

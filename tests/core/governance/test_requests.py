@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from core.authority import Principal
-from tests.conformance.harness import PERMISSIONS, World
+from core.governance.commands import SetPolicy
+from core.governance.control import Policy
+from tests.conformance.harness import PERMISSIONS, World, request
 
 BLIND = Principal(
     "blind", permissions=frozenset({"create", "update", "record_attributed_assertion", "archive"})
@@ -193,3 +195,45 @@ def test_one_who_is_one_only_through_a_secret_is_two(world):
     assert world.invoke("reader_hidden", 'SEARCH CONCEPT "alice"').result == []
     merged = 'FIND(?c.key, ?c.merged_into) WHERE {?c CONCEPT {state: "merged"}}'
     assert sorted(world.invoke("reader_hidden", merged).result) == [["alice", None], ["bob", None]]
+
+
+# --- what access is said to be
+
+
+@pytest.mark.parametrize(
+    ("who", "asked", "decision", "reason"),
+    [
+        ("reader_full", '{operation: "read", resource: :x}', "allowed", None),
+        ("reader_full", '{operation: "purge", resource: :x}', "denied", "not_permitted"),
+        ("owner", '{operation: "purge", resource: :x}', "requires_approval", "must_be_approved_by_others"),
+        ("owner", '{operation: "retract", resource: :a}', "denied", "not_the_asserting_actor"),
+        ("owner", '{operation: "supersede", resource: :a}', "requires_actor_binding", "principal_is_not_bound_to_actor"),
+        ("alice_writer", '{operation: "retract", resource: :a}', "allowed", None),
+        ("recorder", '{operation: "assert", actor: :x}', "requires_actor_binding", "principal_is_not_bound_to_actor"),
+        ("weak", '{operation: "tombstone", resource: :x}', "denied", "requires_stronger_authentication"),
+        (BLIND, '{operation: "archive", resource: :x}', "denied", "not_found_or_not_visible"),
+    ],
+)  # fmt: skip
+def test_access_is_told_with_its_reason(world, who, asked, decision, reason):
+    """DESCRIBE ACCESS says what would happen, and no more to whoever may not know of the element."""
+    claim = world.ok('ASSERT ?a (:alice, "timezone", "+08:00") {by: :alice, mode: "stated"}').id("a")
+    world.command(SetPolicy(policy=Policy(approvals={"purge": 1}, strong=("tombstone",))))
+    world.grant("weak", "read", "tombstone")
+    world.principals["weak"] = Principal("weak", strong=False)
+    told = world.invoke(who, f"DESCRIBE ACCESS WITH {asked}", x=world.ref["bob"]["id"], a=claim["id"]).result
+
+    assert (told["decision"], told.get("reason")) == (decision, reason)
+    assert told["commit_guaranteed"] is False
+
+
+def test_an_actor_to_speak_as_is_part_of_the_request(world):
+    """A malformed one is refused, and a retry that speaks as another is another request."""
+    say = 'ASSERT (:alice, "timezone", "+08:00") {by: :alice, mode: "stated"}'
+    as_whom = {"noema/act_as": {"id": world.ref["alice"]["id"]}}
+    keyed = {"command": say, "idempotency_key": "k"}
+    assert world.invoke("alice_writer", request(keyed, extensions=as_whom))["status"] == "succeeded"
+
+    assert world.invoke("alice_writer", request(keyed)).code == "IdempotencyConflict"
+    for wrong in ({}, {"id": 7}, {"id": ""}):
+        reply = world.invoke("alice_writer", request(say, extensions={"noema/act_as": wrong}))
+        assert reply.code == "InvalidRequestEnvelope"
