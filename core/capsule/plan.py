@@ -82,6 +82,7 @@ class Importing:
                 "a restore takes a host who has verified that the backup is this brain's own",
                 hint="Import it with mode merge, or have an operator restore it.",
             )
+        self._check_mappings()
         env = self._check_schema()
         if self.capsule.is_delta:
             self._check_base()
@@ -95,6 +96,22 @@ class Importing:
         self.gaps += self.applied.gaps
 
     # --- what must hold before anything is decided
+
+    def _check_mappings(self) -> None:
+        """Saying that two are one is a deed of its own, and a mapping of nothing is a mistake (KIP §38.2)."""
+        if not self.wish.mappings:
+            return
+        authorize(self.principal, "merge_identity")
+        unknown = sorted(
+            self.wish.mappings.keys() - self.capsule.records.keys() - self.capsule.externals.keys()
+        )
+        if unknown:
+            raise NoemaError(
+                "ConstraintViolation",
+                f"the Capsule has no {', '.join(name[:20] for name in unknown[:5])} to map",
+                hint="Map refs of its records or ExternalRefs, such as c:1 or x:2, to ids here.",
+                details={"unknown": unknown[:20]},
+            )
 
     def _check_schema(self) -> Environment:
         env = with_embedded(self.capsule, self.env)

@@ -338,7 +338,8 @@ def report_of(run: Importing, proofs: list[dict[str, Any]], scope: Scope) -> dic
     plan = run.plan()
     conflicts = [msgspec.to_builtins(each) for each in run.conflicts[:50]]
     payload = run.capsule.artifact.payload
-    would = "conflict" if conflicts else "commit" if run.applied.effect else "no_effect"
+    moves = bool(run.draft.changes()) or run.draft.meta != run.draft.state.meta
+    would = "conflict" if conflicts else "commit" if moves else "no_effect"
     return {
         "would": would,
         "plan": plan,

@@ -303,3 +303,37 @@ def test_classification_travels(world: World, source: World) -> None:
     assert labels["Alice"] == "confidential"
     assert artifact["payload"]["handling"]["classifications"] == ["confidential"]
     assert world.element(world.ref["alice"]).governance.classification is None
+
+
+def test_a_mapping_is_a_deed_of_its_own(world: World, source: World) -> None:
+    """Saying that two are one takes `merge_identity`, a record to say it of, and an element here of its kind and type."""
+    artifact = source.rows('EXPORT CAPSULE :alice WHERE {?p CONCEPT {type: "Person"}}')["artifact"]
+    alice, theme = world.ref["alice"]["id"], world.ref["dark_mode"]["id"]
+
+    assert code(world.preview_capsule, artifact, "importer", mappings={"c:1": alice}) == "NotAuthorized"
+    assert code(world.preview_capsule, artifact, mappings={"c:7": alice}) == "ConstraintViolation"
+    for wrong in (theme, "C-nobody"):
+        assert world.preview_capsule(artifact, mappings={"c:1": wrong})["would"] == "conflict"
+    assert world.preview_capsule(artifact, mappings={"c:1": alice})["would"] == "commit"
+    world.import_capsule(artifact, mappings={"c:1": alice})
+    assert world.preview_capsule(artifact)["plan"]["decisions"][0]["local"] == alice
+    other = world.ref["bob"]["id"]
+    assert world.preview_capsule(artifact, mappings={"c:1": other})["would"] == "conflict"
+
+
+def test_external_references_land_where_they_may(world: World, source: World) -> None:
+    """A claim about what is not in the Capsule is unresolved, unless a mapping or an earlier import says what it is."""
+    source.ok(SAY, text="a")
+    claims = source.rows('EXPORT CAPSULE ?a WHERE {?a ASSERTION {}} WITH {closure: "referential"}')[
+        "artifact"
+    ]
+
+    assert world.preview_capsule(claims)["would"] == "conflict"
+    assert code(world.import_capsule, claims) == "ImportPreviewConflict"
+    with world.unchanged():
+        partly = world.import_capsule(claims, partial=True)
+    assert (partly["partial"], partly["counts"]) == (True, {"unresolved": 1})
+    world.import_capsule(source.rows("EXPORT CAPSULE ?p WHERE {?p PROPOSITION (?s, ?q, ?o)}")["artifact"])
+    done = world.import_capsule(claims)
+    assert done["created"] == {"assertion": 1}
+    assert [gap["field"] for gap in done["gaps"]] == ["evidence"]
