@@ -59,16 +59,26 @@ class Echoes:
 
     def known(self, space_id: str, texts: Iterable[str], scopes: Iterable[str] = ("",)) -> set[str]:
         """Those of the texts that were served lately from one of the scopes. An unreadable note knows none."""
+        return set(self.known_from(space_id, texts, scopes))
+
+    def known_from(
+        self, space_id: str, texts: Iterable[str], scopes: Iterable[str]
+    ) -> dict[str, frozenset[str]]:
+        """The same, and for each of them the scopes that it was served from."""
         wanted = [text for text in texts if _counts(text)]
         if not wanted:
-            return set()
+            return {}
         try:
             row = self._table.get(space_pk(space_id), echo_sk())
         except Unavailable:
-            return set()
+            return {}
         seen = {digest for _, digest in _entries(row, self._clock.now())}
         places = tuple(scopes)
-        return {t for t in wanted if any(_digest(space_id, scope, t) in seen for scope in places)}
+        found = {
+            text: frozenset(scope for scope in places if _digest(space_id, scope, text) in seen)
+            for text in wanted
+        }
+        return {text: served for text, served in found.items() if served}
 
 
 def _written(space_id: str, row: Row | None, fresh: list[bytes], now: int) -> Put:

@@ -209,10 +209,12 @@ class Facts(FactRecall, Appending):
         """Those of the texts that were served lately and still stand, or came out of conversations."""
         if self._echoes is None:
             return frozenset()
-        told = self._echoes.known(space_id, texts)
-        facts = self._echoes.known(space_id, texts, (agent_id, SHARED)) - told
-        still = {text for text in facts if self.standing(space_id, agent_id, text) is not None}
-        return frozenset(told | still)
+        served = self._echoes.known_from(space_id, texts, ("", agent_id, SHARED))
+        return frozenset(
+            text
+            for text, scopes in served.items()
+            if "" in scopes or self.standing(space_id, agent_id, text) is not None
+        )
 
     def remember_extracted(
         self,
