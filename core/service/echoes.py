@@ -27,7 +27,7 @@ _DIGEST: Final = 8  # bytes
 _ENTRY: Final = struct.Struct(f">I{_DIGEST}s")  # minute, digest
 _RENEWED_MS: Final = 3600 * 1000
 _MINUTE_MS: Final = 60_000
-_TRIES: Final = 3
+_TRIES: Final = 2  # of a note: a recall does not wait long for it
 _LEAD: Final = re.compile(r"^(?:\s|[>*•\-–]|\d{1,3}[.)]|\[\d{1,3}\])+")
 _SPACE: Final = re.compile(r"\s+")
 
