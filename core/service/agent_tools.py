@@ -23,8 +23,9 @@ from core.agents.tools.cognition import Rules, settle
 from core.agents.tools.fitting import fit
 from core.agents.tools.schema import schema_text
 from core.agents.tools.symbols import declare
-from core.authority import Principal
+from core.authority import Principal, visible
 from core.errors import NoemaError
+from core.governance import admit
 from core.language import format_command, is_mutation, parse
 from core.model.elements import Json
 from core.model.instants import Instant
@@ -167,7 +168,15 @@ class Toolbox:
         writing = self._writing
         assert writing is not None, "only a writing toolbox has the tool"
         state = self._kip.read(self._space_id)
-        settled = settle(tree, parameters, writing.rules, state, environment_of(state.meta))
+        asked = admit(self._principal, state.meta, state, self._clock.now())
+        settled = settle(
+            tree,
+            parameters,
+            writing.rules,
+            state,
+            environment_of(state.meta),
+            sees=lambda element: visible(asked, element),
+        )
         told: dict[str, Json] = {"on_record": list(settled.on_record)} if settled.on_record else {}
         if settled.statement is None:
             return {"status": "no_effect", **told}

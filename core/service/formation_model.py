@@ -37,8 +37,9 @@ from core.agents.tools.schema import schema_text
 from core.agents.tools.specs import FORMING
 from core.agents.tools.terms import Captured
 from core.agents.vocabulary import PERSON
-from core.authority import Principal
+from core.authority import Principal, visible
 from core.errors import NoemaError
+from core.governance import admit
 from core.model.elements import Activity, Concept, Json, Origin
 from core.model.instants import Instant
 from core.models.budget import Limits, Meter, estimate_request
@@ -313,7 +314,15 @@ class _Reader:
     ) -> Script:
         state = self._load()
         notes = self._mind.notes.index(self._place.space_id)
-        telling = Telling(windows[number], number, len(windows), self._vocabulary(), notes)
+        asked = admit(self._principal(state, [one for _, one in messages]), state.meta, state, state.at)
+        telling = Telling(
+            windows[number],
+            number,
+            len(windows),
+            self._vocabulary(),
+            notes,
+            sees=lambda element: visible(asked, element),
+        )
         parts = [tell(state, self._place.dialogue, messages, telling)]
         products = find_products(state, [one for _, one in messages])
         if products.all:
@@ -350,21 +359,30 @@ class _Reader:
         rules = Rules(
             tuple(messages), reader, said_at, f"f{record.number}.{place.instance}", self._given(state)
         )
+        writing = Writing(self._lease, rules, seal, self._mind.commits, self._mind.notes)
+        return Toolbox(
+            self._mind.kip,
+            place.space_id,
+            self._principal(state, messages),
+            clock=self._clock,
+            until=until,
+            writing=writing,
+        )
+
+    def _principal(self, state: SpaceState, messages: list[Captured]) -> Principal:
+        """The caller who submitted the conversation, with the rights a run has on their behalf."""
+        reader = ensure_reader(Draft(state, now=state.at, origin=_origin(self._place.record))).id
         people = {
             one.speaker
             for one in messages
             if isinstance(found := state.get(one.speaker), Concept) and found.schema_ref == PERSON
         }
-        principal = Principal(
-            id=_origin(record).principal,
+        return Principal(
+            id=_origin(self._place.record).principal,
             channel=WORK,
             permissions=_RIGHTS,
             # who speaks alone may withdraw; among several nobody can tell who asks for what
             actors=frozenset({reader} | people) if len(people) == 1 else frozenset({reader}),
-        )
-        writing = Writing(self._lease, rules, seal, self._mind.commits, self._mind.notes)
-        return Toolbox(
-            self._mind.kip, place.space_id, principal, clock=self._clock, until=until, writing=writing
         )
 
     def _given(self, state: SpaceState) -> dict[str, Json]:

@@ -7,7 +7,7 @@ the same for everybody. Each message is one line of JSON, so that nothing in it 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 from typing import Final
 
@@ -104,13 +104,14 @@ def _lines(dialogue: Dialogue, index: int, number: int, speaker: str) -> Iterabl
 
 
 class Telling(msgspec.Struct, frozen=True):
-    """What one window's run is opened with."""
+    """What one window's run is opened with. `sees`: what exists for whoever the run is made for."""
 
     window: Window
     number: int
     count: int
     vocabulary: str
     notes: list[Json] = []
+    sees: Callable[[AnyElement], bool] = lambda _: True
 
 
 def tell(view: View, dialogue: Dialogue, messages: list[tuple[int, Captured]], telling: Telling) -> str:
@@ -125,7 +126,7 @@ def tell(view: View, dialogue: Dialogue, messages: list[tuple[int, Captured]], t
     parts.append(f"About the conversation: {json.dumps(context, ensure_ascii=False)}")
     parts.append(f"The speakers:\n{_json_lines(_people(view, captured))}")
     parts.append(
-        f"What the speakers have claimed until now, the newest last:\n{_known(view, captured) or 'nothing'}"
+        f"What the speakers have claimed until now, the newest last:\n{_known(view, captured, telling.sees) or 'nothing'}"
     )
     if telling.count > 1:
         parts.append(
@@ -169,7 +170,7 @@ def _people(view: View, captured: list[Captured]) -> list[Json]:
     return told
 
 
-def _known(view: View, captured: list[Captured]) -> str:
+def _known(view: View, captured: list[Captured], sees: Callable[[AnyElement], bool]) -> str:
     """The open claims of the speakers on record, by id."""
     lines: list[str] = []
     for speaker in islice(dict.fromkeys(message.speaker for message in captured), MAX_KNOWN_SPEAKERS):
@@ -177,12 +178,25 @@ def _known(view: View, captured: list[Captured]) -> str:
         mine: list[str] = []
         for element in newest:
             claim = view.get(element)
-            if isinstance(claim, Assertion) and claim.status == "active" and claim.system.state == "active":
+            if not isinstance(claim, Assertion) or claim.status != "active" or claim.system.state != "active":
+                continue
+            if all(part is not None and sees(part) for part in _parts(view, claim)):
                 mine.append(_told(view, claim))
             if len(mine) == MAX_KNOWN:
                 break
         lines += reversed(mine)
     return "\n".join(line for line in lines if line)
+
+
+def _parts(view: View, claim: Assertion) -> Iterable[AnyElement | None]:
+    """What a claim tells of: itself, what it is about, and both ends of that."""
+    about = view.get(claim.proposition)
+    yield claim
+    yield about
+    if isinstance(about, Proposition):
+        yield view.get(about.subject)
+        if not isinstance(about.object, Literal):
+            yield view.get(about.object.id)
 
 
 def _told(view: View, element: AnyElement | None) -> str:

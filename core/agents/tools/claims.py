@@ -116,7 +116,7 @@ def _check_new(clause: Assert, speaker: str, cited: list[str | None], block: Blo
     view, stance = block.view, text_of(clause.stance) or "support"
     for about in view.find(tuple_key(subject, ref, obj)):
         for element in view.find(assertions_key(about)):
-            found = view.get(element)
+            found = block.get(element)
             if (
                 isinstance(found, Assertion)
                 and found.asserted_by == speaker

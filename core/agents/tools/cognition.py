@@ -36,7 +36,7 @@ from core.language.ast_kml import (
     TransitionActivity,
     UpsertConcept,
 )
-from core.model.elements import Concept, Evidence, Json
+from core.model.elements import AnyElement, Concept, Evidence, Json
 from core.schema.environment import Environment
 from core.schema.library import FACTS_REF
 from core.state.indexes import name_key
@@ -94,9 +94,23 @@ class Settled(msgspec.Struct, frozen=True):
 
 
 def settle(
-    statement: KmlStatement, parameters: dict[str, Any], rules: Rules, view: View, env: Environment
+    statement: KmlStatement,
+    parameters: dict[str, Any],
+    rules: Rules,
+    view: View,
+    env: Environment,
+    *,
+    sees: Callable[[AnyElement], bool] = lambda _: True,
 ) -> Settled:
     """A model's statement as it may run: parameters bound, checked, and with what only the host knows filled in.
+
+    Args:
+        statement: as it was parsed.
+        parameters: that came with the call.
+        rules: of the conversation.
+        view: the state it will run on.
+        env: the schema in force.
+        sees: whether an element exists for whoever the run is made for.
 
     Raises:
         NoemaError: NotAuthorized or InvalidInput, in words that tell the model what to do instead.
@@ -105,7 +119,7 @@ def settle(
     if taken:
         raise refuse(f"the parameter :{taken[0]} is bound already; leave it out of `parameters`")
     bound = bind(statement, {**parameters, **rules.reserved})
-    block = Block.of(bound, view, env)
+    block = Block.of(bound, view, env, sees)
     kept: list[MutationClause] = []
     known: list[str] = []
     for clause in clauses_of(bound):
@@ -208,7 +222,7 @@ def _new_name(name: str, ref: str | None, block: Block) -> None:
     if ref is None:
         return
     for element in block.view.find(name_key(name)):
-        found = block.view.get(element)
+        found = block.get(element)
         if isinstance(found, Concept) and found.schema_ref == ref and found.system.state == "active":
             raise refuse(
                 f"there is a Concept of this type called {name[:80]} already: use its id {found.id}",
@@ -272,7 +286,7 @@ def _supersede(clause: SupersedeAssertion, rules: Rules, block: Block) -> Supers
 def _correct(clause: CorrectEvidence, rules: Rules, block: Block) -> CorrectEvidence:
     captured = {element for message in rules.messages for element in message.all}
     target = text_of(clause.target)
-    found = None if target is None else block.view.get(target)
+    found = None if target is None else block.get(target)
     if target in captured or not isinstance(found, Evidence) or found.evidence_class not in OWN_EVIDENCE:
         raise refuse("what was received stands as it came; only Evidence that you wrote is yours to correct")
     return clause

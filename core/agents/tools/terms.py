@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -10,7 +10,7 @@ import msgspec
 from core.errors import NoemaError
 from core.language import ast
 from core.language.ast_kml import Assert, CreateRecord, KmlStatement, Mutate, UpsertConcept
-from core.model.elements import Concept
+from core.model.elements import AnyElement, Concept
 from core.model.instants import Instant
 from core.model.literals import Ref, Term, make_literal
 from core.schema.definitions import SymbolKind
@@ -40,15 +40,26 @@ class Block(msgspec.Struct, frozen=True):
     env: Environment
     upserts: dict[str, ast.ObjectPattern]
     made: frozenset[str]
+    sees: Callable[[AnyElement], bool]
 
     @classmethod
-    def of(cls, statement: KmlStatement, view: View, env: Environment) -> Block:
-        """The handles of a bound statement. `made` are those of Assertions it makes."""
+    def of(
+        cls, statement: KmlStatement, view: View, env: Environment, sees: Callable[[AnyElement], bool]
+    ) -> Block:
+        """A bound statement with its handles; `made` are those of Assertions it makes.
+
+        `sees` says what exists for whoever the run is made for: no refusal may tell of anything else.
+        """
         clauses = statement.clauses if isinstance(statement, Mutate) else (statement,)
         upserts = {clause.handle: clause.match for clause in clauses if isinstance(clause, UpsertConcept)}
         made = {clause.handle for clause in clauses if isinstance(clause, Assert) and clause.handle}
         made |= {c.handle for c in clauses if isinstance(c, CreateRecord) and c.kind == "assertion"}
-        return cls(view, env, upserts, frozenset(made))
+        return cls(view, env, upserts, frozenset(made), sees)
+
+    def get(self, element: str) -> AnyElement | None:
+        """An element that exists for whoever the run is made for, or None."""
+        found = self.view.get(element)
+        return found if found is not None and self.sees(found) else None
 
     def ref(self, kind: SymbolKind, name: str) -> str | None:
         """The exact reference of a symbol, or None where it means nothing here: the engine says so."""
@@ -61,12 +72,12 @@ class Block(msgspec.Struct, frozen=True):
         """The Concept that a match by id, or by type and key, names."""
         identity = text_of(match.get("id"))
         if identity is not None:
-            found = self.view.get(identity)
+            found = self.get(identity)
             return found if isinstance(found, Concept) else None
         kind, key = text_of(match.get("type")), text_of(match.get("key"))
         ref = None if kind is None else self.ref("type", kind)
         for element in self.view.find(concept_key(ref, key)) if ref and key else ():
-            found = self.view.get(element)
+            found = self.get(element)
             if isinstance(found, Concept) and found.key == key and found.schema_ref == ref:
                 return found
         return None

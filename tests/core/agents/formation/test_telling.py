@@ -105,6 +105,17 @@ def test_the_opening_tells_what_is_known_of_the_speakers():
     assert "no orders" in read.told(notes=[{"id": "a", "begins": "b"}])
 
 
+def test_what_the_caller_may_not_see_is_not_told():
+    """A claim is listed only if it and all that it speaks of exists for whoever the run is made for."""
+    read = Read(said("I live in Berlin."), said("My time zone is UTC+1."))
+    state = read.memory.state
+    berlin = next(one for one in state.ids("concept") if getattr(state.get(one), "name", "") == "Berlin")
+    told = read.told(sees=lambda element: element.id != berlin)
+    assert "lives_in" not in told
+    assert "timezone" in told
+    assert "until now, the newest last:\nnothing" in read.told(sees=lambda _: False)
+
+
 def test_the_context_is_told():
     """Topic, thread and counterparty are there, nothing that was not given is."""
     read = Read(said("Hi"), context={"topic": "travel", "counterparty": "bob-7"})

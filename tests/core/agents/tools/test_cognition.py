@@ -204,6 +204,18 @@ def test_a_second_thing_of_one_name_is_refused_with_the_first_ones_id(space: Spa
     assert space.settle('CREATE CONCEPT ?x { TYPE "Organization" NAME "Berlin" }')
 
 
+def test_no_refusal_tells_of_what_the_caller_may_not_see(space: Space):
+    """A Concept that is hidden from the caller is no second one to them, and its id is not told."""
+    statement: Any = parse('CREATE CONCEPT ?x { TYPE "Place" NAME "Berlin" }')
+    env = environment_of(space.state.meta)
+    settled = settle(
+        statement, {}, space.rules, space.state, env, sees=lambda found: found.id != space.berlin
+    )
+    assert settled.statement is not None
+    claim: Any = parse('ASSERT (:who1, "lives_in", {type: "Place", key: "berlin"}) {by: :who1, mode: "stated", evidence: :msg1}')  # fmt: skip
+    assert settle(claim, {}, space.rules, space.state, env, sees=lambda _: False).on_record == ()
+
+
 def test_client_keys_are_of_the_conversation(space: Space):
     """A key that a model gives is sealed, so another conversation's same key is another."""
     settled = space.settle('CREATE CONCEPT ?x { TYPE "Commitment" CLIENT KEY "a" NAME "x" SET ATTRIBUTES {summary: "x", status: "pending"} }')  # fmt: skip
