@@ -14,6 +14,7 @@ import msgspec
 
 from core.errors import NoemaError
 from core.model.instants import Instant
+from core.protocol.http_types import RecallOutput
 from core.service.hints import (
     FACTS,
     FORMATION,
@@ -26,6 +27,7 @@ from core.service.hints import (
     send_hint,
 )
 from functions.bootstrap import Services, services
+from functions.echoing import note
 from functions.logs import bug, logger
 
 SPARE_MS: Final = 30_000  # a part that has begun may take this long to commit
@@ -77,6 +79,11 @@ def _consolidate(found: Services, space_id: str, deadline: Instant) -> None:
 
 def _answer(found: Services, space_id: str, deadline: Instant) -> None:
     done = found.later_recalls.work(space_id, deadline)
+    for number in done.answered:  # as an answer given at once is noted when it is given
+        extra = found.conversations.get(space_id, "recall", number).extra or {}
+        if "result" in extra:
+            told = msgspec.convert(extra["result"], RecallOutput)
+            note(found, space_id, told.answer, told.memories)
     counts = {"answered": len(done.answered), "failed": len(done.failed)}
     logger().info("recalled", extra={"space": space_id, **counts, "more": done.more})
     if done.late:

@@ -73,6 +73,18 @@ def test_who_prefers_it_is_answered_later(world: World, path: str, prefer: str) 
     assert found["extra"]["result"]["memories"][0]["name"] == "Alice: Alice lives in Lisbon"
 
 
+def test_what_is_answered_later_is_no_news_to_the_memory(world: World) -> None:
+    """An agent that sends back what it was served adds nothing, as with an answer given at once."""
+    ask(world, **LATER)
+    deliver(world)
+
+    body = {"messages": [{"role": "assistant", "content": "Alice lives in Lisbon"}]}
+    sent = world.ask("POST", "/v1/demo/formation", body, token=world.token())
+
+    assert "conversation" not in sent.result
+    assert "recalled from this memory" in sent.result["warnings"][0]
+
+
 @pytest.mark.parametrize("prefer", ["return=minimal", "wait=5", "", "respond-asynchronously"])
 def test_other_preferences_are_passed_over(world: World, prefer: str) -> None:
     """Answered at once."""
