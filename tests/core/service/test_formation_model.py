@@ -677,3 +677,38 @@ def test_a_call_with_the_id_of_another_tool_is_refused():
     world = thinking(reply, says("Done."))
     world.say("home", "one")
     assert world.drain().formed == (1,)
+
+
+def test_a_managed_change_fences_a_run_begun_before_it():
+    """When epochs are raised while a model is asked, what it wanted to write never lands; the next run does it once."""
+
+    def meddle(request: Any) -> ChatReply:
+        world.leases.raise_epochs("home")
+        return kip(lives_in("Hamburg"))
+
+    world = Thinking(ScriptedModel([meddle, kip(lives_in("Berlin")), says("Done.")]))
+    world.create()
+    world.say("home", "I live in Berlin.")
+    first = world.drain()
+    assert (first.formed, first.more) == ((), True)
+    assert world.drain().formed == (1,)
+    assert world.claims(status=None) == ["Alice> Alice lives_in Berlin"]
+
+
+def test_what_is_erased_while_it_is_read_stays_erased():
+    """A message that is erased while the model reads can no longer be cited; the conversation ends all the same."""
+
+    def erase(request: Any) -> ChatReply:
+        [heard] = world.spaces.load("home").ids("evidence")
+        world.erasures.erase("home", [heard], "alice", owner="me")
+        return kip(lives_in("Berlin"))
+
+    world = Thinking(ScriptedModel([erase], last=says("Done.")))
+    world.create()
+    world.say("home", "I live in Berlin.")
+    for _ in range(3):
+        world.drain()
+        world.clock.advance(MINUTE)
+    assert world.found(1).status == "completed"
+    assert world.claims(status=None) == []
+    assert texts(world) in ([], ["None"])
