@@ -9,10 +9,27 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
+from core.errors import NoemaError
+
 O200K: Final = "o200k_base@tiktoken-rs-0.12.0"
 """What a recall budget is counted in (contract §5.3)."""
 SPELLINGS: Final = frozenset({O200K, "o200k_base@tiktoken-rs-0.12"})
 """The ids that callers may name it by; the encoding is the same."""
+
+
+def check_tokenizer(name: str | None, member: str) -> None:
+    """Take our tokenizer, under either spelling, or none named.
+
+    Raises:
+        NoemaError: InvalidInput, naming the member, for another one.
+    """
+    if name is not None and name not in SPELLINGS:
+        raise NoemaError(
+            "InvalidInput",
+            f"budgets are counted by {O200K} and by no other tokenizer",
+            hint="Name that one, or leave it out.",
+            details={"member": member, "tokenizer": O200K},
+        )
 
 
 class Tokenizer(Protocol):

@@ -17,6 +17,7 @@ from core.model.ids import check_space_id
 from core.model.instants import Instant
 from core.model.log import SchemaEnvironment, SpaceMeta, Tier
 from core.models.chat import Usage as Spent
+from core.models.tokens import check_tokenizer
 from core.ports import Clock, Table
 from core.protocol.http_types import (
     CreateSpaceInput,
@@ -128,6 +129,10 @@ class Admin:
         if not fields:
             raise NoemaError("InvalidInput", "the body names nothing to change")
         if "memory_policy" in fields:
+            budget = fields["memory_policy"].recall_budget
+            check_tokenizer(
+                None if budget is None else budget.tokenizer, "memory_policy.recall_budget.tokenizer"
+            )
             fields["memory_policy"] = msgspec.to_builtins(fields["memory_policy"])
         self._change(caller, space_id, deadline, fields)
         return True

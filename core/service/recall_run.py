@@ -17,12 +17,11 @@ from core.agents.recall.looking import Nearest
 from core.agents.recall.records import receipted
 from core.agents.recall.sight import seen_by
 from core.authority import Principal
-from core.errors import NoemaError
 from core.model.elements import Json
 from core.model.instants import Instant
 from core.models.budget import Limits, Meter
 from core.models.chat import ChatModel
-from core.models.tokens import O200K, SPELLINGS
+from core.models.tokens import O200K, check_tokenizer
 from core.protocol import http_types as wire
 from core.service.thinking import Allowance, Unlimited
 from core.state.space import SpaceState
@@ -103,13 +102,7 @@ def effective(
     """
     given = [each for each in (asked, enforced) if each is not None]
     for each in given:
-        if each.tokenizer is not None and each.tokenizer not in SPELLINGS:
-            raise NoemaError(
-                "InvalidInput",
-                f"budgets are counted by {O200K} and by no other tokenizer",
-                hint="Name that one, or leave `tokenizer` out.",
-                details={"member": "budget.tokenizer", "tokenizer": O200K},
-            )
+        check_tokenizer(each.tokenizer, "budget.tokenizer")
     if not given:
         return None
     return wire.RecallBudget(

@@ -139,6 +139,11 @@ def test_another_tokenizer_and_a_deployment_without_one_are_refused() -> None:
     with pytest.raises(NoemaError) as caught:
         Recalling(None).filled().structured("x", budget={})
     assert caught.value.code == "NotImplementedYet"
+    policy = wire.MemoryPolicy(recall_budget=wire.RecallBudget(tokenizer="chars/4"))
+    wish = wire.UpdateSpaceInput(memory_policy=policy)
+    with pytest.raises(NoemaError) as caught:
+        world.admin.update_space(world.caller, "home", wish, world.clock.now() + 10_000)
+    assert caught.value.details["member"] == "memory_policy.recall_budget.tokenizer"
 
 
 # --- the planner
