@@ -193,3 +193,45 @@ def test_an_erasure_removes_all_notes(world: Thinking):
     [heard] = world.spaces.load("home").ids("evidence")
     world.erasures.erase("home", [heard], "alice", owner="me")
     assert world.notes.index("home") == []
+
+
+def test_a_claim_in_the_long_form_is_dated_too(world: Thinking):
+    """CREATE ASSERTION keeps the rules of ASSERT; the engine takes it with the message's time."""
+    command = (
+        'MUTATE { ENSURE PROPOSITION ?p (:who1, "timezone", "UTC+1") CREATE ASSERTION ?a { '
+        'SET FIELDS {proposition: ?p, asserted_by: :who1, stance: "support", mode: "stated", asserted_at: "1999-01-01T00:00:00Z"} '
+        'SET STRUCTURAL { ("evidence", :msg1) {role: "support"} } } }'
+    )
+    told = ask(writing(world), "execute_kip", commands=[command])
+    made = world.spaces.load("home").get(told["results"][0]["result"]["handles"]["a"]["id"])
+    assert getattr(made, "asserted_at", None) == 1_777_000_000_000
+
+
+def test_two_notes_at_once_do_not_lose_one(world: Thinking, monkeypatch: pytest.MonkeyPatch):
+    """A note that another run wrote meanwhile is not written over: the call says that they changed."""
+    box, load = writing(world), world.notes._load
+
+    def stale(space: str) -> Any:
+        found = load(space)
+        monkeypatch.undo()
+        ask(box, "notes", action="write", id="theirs", text="x")
+        return found
+
+    monkeypatch.setattr(world.notes, "_load", stale)
+    with pytest.raises(NoemaError, match="changed meanwhile"):
+        ask(box, "notes", action="write", id="mine", text="y")
+    assert [note["id"] for note in world.notes.index("home")] == ["theirs"]
+
+
+def test_the_next_page_of_a_result_can_be_asked_for(world: Thinking):
+    """A cursor and the caveats of a result are told."""
+    told = ask(reading(world), "execute_kip_readonly", commands=["LIST TYPES LIMIT 1"])
+    cursor = told["results"][0]["next_cursor"]
+    more = ask(
+        reading(world),
+        "execute_kip_readonly",
+        commands=["LIST TYPES LIMIT 1 CURSOR :c"],
+        parameters={"c": cursor},
+    )
+    assert more["status"] == "succeeded"
+    assert more["results"][0]["result"] != told["results"][0]["result"]
