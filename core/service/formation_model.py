@@ -223,6 +223,7 @@ class _Reader:
             ),
             model.capabilities,
         )
+        self._made = 0  # commits of the model in this turn
         self._warnings: list[str] = []
         self._report = ""
 
@@ -339,14 +340,16 @@ class _Reader:
     def _run(self, script: Script, messages: list[tuple[int, Captured]]) -> Finished:
         left = RUN_MS - self._place.record.count("spent") - (self._clock.now() - self._began)
         until = min(self._place.until, self._clock.now() + max(0, left))
+        tools = self._toolbox([one for _, one in messages], until)
         terms = Terms(
             model=self._model,
-            use_tool=self._toolbox([one for _, one in messages], until).use,
+            use_tool=tools.use,
             clock=self._clock,
             until=until,
             allowance=self._allowance,
         )
         finished = drive(converse(script, self._meter), terms)
+        self._made += tools.commits
         self._report = finished.text or self._report
         return finished
 
@@ -397,15 +400,16 @@ class _Reader:
     def _judge(self, finished: Finished, messages: list[tuple[int, Captured]], *, goes: int) -> Outcome:
         written = bool(find_products(self._load(), [one for _, one in messages]).all)
         spent = self._place.record.count("spent") + self._clock.now() - self._began
-        over = finished.ended == "time" and (spent >= RUN_MS or goes >= MAX_GOES)
+        stuck = goes >= MAX_GOES and not self._made
+        over = finished.ended == "time" and (spent >= RUN_MS or stuck)
         reaction = react(
             msgspec.structs.replace(finished, ended="turns") if over else finished, written=written
         )
         return Outcome(reaction, "" if reaction == "complete" else why(finished))
 
     def _left(self, outcome: Outcome) -> Outcome:
-        """Keep on the row what was spent, and how often the window was begun."""
-        self._note(self._spent())
+        """Keep on the row what was spent, and how often the window was begun without anything coming of it."""
+        self._note({**self._spent(), **({"goes": None} if self._made else {})})
         return outcome
 
     def _review(

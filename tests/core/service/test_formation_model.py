@@ -411,6 +411,26 @@ def test_the_time_of_all_runs_together_ends():
     assert world.found(1).extra["warnings"] in (["model_time"], ["formed_offline: model_time"])
 
 
+@pytest.mark.parametrize("gets_on", [True, False])
+def test_short_turns_end_only_what_does_not_get_on(gets_on: bool):
+    """A turn in which something was written is progress, however short; five without any end the run."""
+    topic = 'UPSERT CONCEPT ?t { MATCH {type: "Topic", key: "t%d"} SET FIELDS {name: "t%d"} }'
+
+    def slow(request: Any) -> ChatReply:
+        world.clock.advance(11 * MINUTE // 3)
+        return kip(topic % (99, 99))
+
+    turns = [[kip(topic % (n, n)), slow] if gets_on else [slow] for n in range(7)]
+    world = Thinking(ScriptedModel([*(reply for turn in turns for reply in turn), says("Done.")]))
+    world.create()
+    world.say("home", "I live in Berlin.")
+    for _ in range(8):
+        world.formation.drain("home", world.clock.now() + 3 * MINUTE)
+    found = world.found(1)
+    assert found.status == "completed"
+    assert found.extra.get("warnings") == (None if gets_on else ["formed_offline: model_time"])
+
+
 # --- long conversations
 
 
