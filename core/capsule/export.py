@@ -460,7 +460,7 @@ def delta_payload(
     elements = [put for _, puts in touched for put in puts]
     return exporter.payload(
         "delta", Records(), elements, state, env,
-        source=source, changes=changes, completeness="space_complete", created_at=format_instant(now),
+        source=source, changes=changes, completeness="selection_complete", created_at=format_instant(now),
         selection={"transactions": {"after_seq": base.seq, "to_seq": state.seq}},
     )  # fmt: skip
 

@@ -83,7 +83,9 @@ def decode_artifact(body: bytes, *, limit: int = MAX_BYTES) -> dict[str, Any]:
     try:
         value = decode_json(body, limit=limit)
     except NoemaError as error:
-        raise NoemaError("ArtifactParseError", error.message, details=error.details) from error
+        raise NoemaError(
+            "ArtifactParseError", error.message.replace("the body", "the Capsule"), details=error.details
+        ) from error
     return check_object(value)
 
 

@@ -303,7 +303,9 @@ def _object(line: bytes) -> dict[str, Any]:
     try:
         value = decode_json(line, limit=MAX_LINE)
     except NoemaError as error:
-        raise NoemaError("ArtifactParseError", error.message, details=error.details) from error
+        raise NoemaError(
+            "ArtifactParseError", error.message.replace("the body", "the Capsule"), details=error.details
+        ) from error
     found = check_object(value)
     if not found:
         raise NoemaError(

@@ -340,10 +340,16 @@ def _joined(file: Path) -> dict[str, Any]:
     raise Failure("the Capsule ends before its last line")
 
 
+def _is_telling(decision: dict[str, Any]) -> bool:
+    """Whether a person should look at a decision: not at what is new, and not at what came before."""
+    known = decision["act"] == "map" and decision["basis"] in {"import_mapping", "same_space"}
+    return not known and decision["act"] != "create"
+
+
 def _shown(found: dict[str, Any]) -> str:
     plan = found["plan"]
     lines = [f"{_WOULD[found['would']]}: " + ", ".join(f"{n} {act}" for act, n in plan["counts"].items())]
-    for each in [each for each in plan["decisions"] if each["act"] != "create"][:_LISTED]:
+    for each in [each for each in plan["decisions"] if _is_telling(each)][:_LISTED]:
         told = f" ({each['problem']})" if "problem" in each else ""
         lines.append(f"  {each['ref']:<8} {each['act']:<10} {each['basis']}  {each.get('local', '')}{told}")
     lines += [
