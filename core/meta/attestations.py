@@ -16,7 +16,7 @@ from core.authority import authorize
 from core.capsule.format import Proof
 from core.capsule.proofs import MAX_PROOFS, Sign, check_proofs, make_proof
 from core.errors import NoemaError
-from core.meta.transactions import find_commit
+from core.meta.transactions import shown_commit
 from core.model.checkpoints import CHECKPOINT_DOMAIN, MAX_COMMITS, LogCheckpoint, content_of
 from core.model.elements import Json
 from core.model.log import Delta
@@ -146,7 +146,7 @@ def _checked(proofs: Any, domain: str, digest: str, scope: Scope) -> list[dict[s
 
 def _commit(receipt: dict[str, Any], scope: Scope) -> Delta | None:
     tx_id = receipt.get("tx_id")
-    return find_commit(tx_id, scope) if isinstance(tx_id, str) else None
+    return shown_commit(tx_id, scope) if isinstance(tx_id, str) else None
 
 
 def _compare(receipt: dict[str, Any], delta: Delta, space_id: str) -> list[str]:

@@ -29,13 +29,23 @@ def by_id(statement: Describe, scope: Scope) -> Answer:
     """
     authorize(scope.context.principal, "read")
     tx_id = text_of(statement.subject, "DESCRIBE TRANSACTION")
-    delta = find_commit(tx_id, scope)
+    delta = shown_commit(tx_id, scope)
     if delta is None:
         raise _unknown()
     seen = seen_changes(delta, world_of(scope))
-    if not is_shown(delta, scope, seen):
-        raise _unknown()
     return Answer(value=_described(delta, seen, scope), context=coordinates(scope))
+
+
+def shown_commit(tx_id: str, scope: Scope) -> Delta | None:
+    """The commit that a transaction id names, if it exists for the caller; one of hidden elements alone does not.
+
+    Raises:
+        Missing: the commit must be handed in.
+    """
+    delta = find_commit(tx_id, scope)
+    if delta is None or not is_shown(delta, scope, seen_changes(delta, world_of(scope))):
+        return None
+    return delta
 
 
 def _unknown() -> NoemaError:

@@ -513,7 +513,7 @@ def exported(source: World, **ask: object) -> dict:
 @conformance("KIP2-GOV-021", level="MUST")
 def test_kip2_gov_021_an_imported_skill_has_no_authority(world):
     """Whatever its source called it, a Skill that comes in is a candidate without influence, until one elevates it."""
-    source = World(seeded=True)
+    source = World()
     skill = source.ok(
         'CREATE CONCEPT ?s {TYPE "Skill" NAME "Restart" SET ATTRIBUTES {status: "validated", authority: "executable"}}'
     ).id("s")
@@ -533,7 +533,7 @@ def test_kip2_gov_021_an_imported_skill_has_no_authority(world):
 @conformance("KIP2-GOV-022", level="MUST")
 def test_kip2_gov_022_imported_authority_is_inert(world):
     """Owners, grants, trust and self of another space change nothing here."""
-    source = World(seeded=True)
+    source = World()
     source.grant("importer", "*")
     source.command(SetOwners(owners=("owner", "importer")))
     source.command(SetTrust(records=({"scope": "origin", "subject": "importer", "trust": "trusted"},)))
@@ -560,7 +560,7 @@ def test_kip2_gov_022_imported_authority_is_inert(world):
 @conformance("KIP2-GOV-023", level="MUST")
 def test_kip2_gov_023_an_embedded_schema_is_not_put_in_force(world):
     """A Capsule may bring its schema; looking at it, and importing, leaves what is in force as it was."""
-    source = World(seeded=True)
+    source = World()
     source.activate([package(SECONDARY)])
     source.ok('ENSURE PROPOSITION (:service_api, "service_status", :status_active)')
     artifact = exported(source, include_schema=True)

@@ -440,6 +440,25 @@ def test_the_change_stream_tells_of_the_control_plane_to_auditors_alone(world):
     assert "origin" not in shown  # that takes read_raw_origin
 
 
+def test_a_commit_of_secrets_alone_is_no_commit(world):
+    """Its transaction id names nothing, and its receipt cannot be held against guesses, for who may not see it."""
+    manager(world, "historian", "read", "read_history")
+    made = world.ok('CREATE CONCEPT ?c {TYPE "Theme" NAME "vault"}')
+    receipt = made.receipt
+    assert world.invoke("historian", "DESCRIBE TRANSACTION :t", t=receipt["tx_id"])["status"] == "succeeded"
+    world.mark(made.id("c"))
+    world.deny("historian", "discover", classifications=("secret",))
+
+    assert (
+        world.invoke("historian", "DESCRIBE TRANSACTION :t", t=receipt["tx_id"]).code == "TransactionUnknown"
+    )
+    bare = {name: value for name, value in receipt.items() if name not in {"proofs", "proof", "signature"}}
+    for claimed in (bare, {**bare, "result_digest": "sha256:0"}):
+        assert world.invoke("historian", "VERIFY RECEIPT :r", r=claimed).code == "TransactionUnknown"
+    assert receipt["tx_id"] not in str(world.invoke("historian", "HISTORY SPACE").result)
+    assert world.invoke("owner", "VERIFY RECEIPT :r", r=receipt)["status"] == "succeeded"
+
+
 def test_records_of_the_past_are_read_by_the_authority_of_today(world):
     """Which policy was in force then is told to who may audit now (Governance §176-179)."""
     then = world.state().ver
