@@ -17,7 +17,7 @@ from core.model.elements import Activity, Assertion, Concept, Evidence
 from core.protocol.canonical import digest_of
 from core.transaction.draft import Draft
 from infra.signing.ed25519 import Ed25519Keys
-from tests.conformance.harness import DETERMINISTIC, World, conformance
+from tests.conformance.harness import DETERMINISTIC, World
 from tests.conformance.packages import SECONDARY, package
 
 PEOPLE = 'EXPORT CAPSULE ?p WHERE {?p CONCEPT {type: "Person"}}'
@@ -220,8 +220,7 @@ def test_kip2_cap_009_source_self_does_not_become_destination_self(world, source
     assert mine == []
 
 
-@conformance("KIP2-CAP-010", level="OPTIONAL")
-def test_restore_self_mapping_requires_restore_semantics(world, source):
+def test_kip2_cap_010_restore_self_mapping_requires_restore_semantics(world, source):
     """Merge never maps self; restore does, for an operator, into a new space, with a verified signature."""
     artifact = source.export_space(include_schema=True)
 
