@@ -65,6 +65,8 @@ CASES: dict[str, Case] = {
         False,
     ),
     "update_space": Case("/v1/demo/management/update_space", WRITE, {"name": "x"}, False),
+    "log_checkpoint": Case("/v1/demo/management/log_checkpoint", WRITE, {}, False),
+    "migrate": Case("/v1/demo/management/migrate", WRITE, {"source": "old", "dry_run": True}, False),
     "export_capsule": Case("/host/v1/demo/capsules/export", ("*",), {}, False),
     "verify_capsule": Case("/host/v1/demo/capsules/verify", WRITE, {"capsule": CAPSULE}, False),
     "preview_capsule": Case("/host/v1/demo/capsules/preview", WRITE, {"capsule": CAPSULE}, False),
@@ -221,8 +223,9 @@ def test_open_documents(name: str) -> None:
 
 
 def test_the_service_says_what_it_is() -> None:
-    """Name, version, shard, description and models, and nothing else about the deployment."""
-    assert set(World().ask("GET", "/info").json) == {"name", "version", "sharding", "description", "models"}
+    """Name, version, shard, description, models and embedder, and nothing else about the deployment."""
+    told = {"name", "version", "sharding", "description", "models", "embedder"}
+    assert set(World().ask("GET", "/info").json) == told
 
 
 # --- spaces and tokens over HTTP
