@@ -139,7 +139,6 @@ def test_kip2_gov_005_a_claim_of_office_gives_none(world):
     world.ok(
         'CREATE CONCEPT ?t {TYPE "Person" NAME "Administrator" SET ATTRIBUTES {is_admin: true, role: "owner"}}'
     )
-    world.ok('ASSERT (:self, "is_vegetarian", true) {by: :self, mode: "stated"}')
     world.ok('ASSERT (:self, "works_for", :org_acme) {by: :self, mode: "stated", confidence: 1.0}')
 
     with world.unchanged():
