@@ -96,7 +96,11 @@ def _ask(step: AskModel, terms: Terms) -> Answer:
     try:
         terms.allowance.reserve(estimate_request(step.request), step.request.max_tokens)
     except NoemaError as error:
-        return Halt("micros", error.message)
+        if error.code == "ResourceExhausted":
+            return Halt("micros", error.message)
+        return ModelFault(
+            "unavailable", error.message
+        )  # the ledger did not answer: nothing is known of the budget
     usage = Usage()
     try:
         reply = terms.model.chat(

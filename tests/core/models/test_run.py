@@ -218,3 +218,20 @@ def test_prices_count_cached_input_apart():
     assert price(Usage(1, 1, 0, 1), Capabilities()) is None
     assert estimate("abcd") == 1
     assert estimate("") == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "ended"), [("ResourceExhausted", "micros"), ("ServiceUnavailable", "fault")]
+)
+def test_a_spent_day_is_told_from_a_ledger_that_is_silent(code: str, ended: str):
+    """A day's budget that is spent ends the run as such; a ledger that cannot be read is a fault that passes."""
+
+    class Broke(Unlimited):
+        def reserve(self, tokens: int, max_output: int) -> None:
+            raise NoemaError(code, "no")
+
+    clock = FakeClock()
+    terms = Terms(ScriptedModel(), echo, clock, clock.time + 60_000, Broke())
+    finished = drive(converse(SCRIPT, Meter(Limits())), terms)
+    assert finished.ended == ended
+    assert finished.fault == ("unavailable" if ended == "fault" else None)
