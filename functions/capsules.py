@@ -12,34 +12,16 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from core.capsule.identity import ImportWish
-from core.capsule.stream import lines_of
-from core.service.capsules import ExportAsk
-from core.service.restoring import RestoreAsk
+from core.protocol.capsule_types import ExportAsk, ImportWish, RestoreAsk
 from functions.bootstrap import Services
 from functions.kip import principal_of
 from functions.routing import Call, Route, Routes
 
 Document = dict[str, Any]
-_Count = Annotated[int, Meta(ge=0)]
 
 
 class _Strict(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A body with no member that nobody knows."""
-
-
-class ExportCapsuleInput(_Strict, frozen=True, kw_only=True):
-    """What of a space goes out: the whole of it, or the commits after `since_seq`.
-
-    as_of_seq: the snapshot's point. without: classifications that are withheld as redacted references.
-    """
-
-    since_seq: _Count | UnsetType = UNSET
-    as_of_seq: _Count | UnsetType = UNSET
-    include_schema: bool = False
-    include_blobs: bool = True
-    sign: bool = True
-    without: tuple[str, ...] = ()
 
 
 class VerifyCapsuleInput(_Strict, frozen=True, kw_only=True):
@@ -76,9 +58,7 @@ class RestoreCapsuleInput(_Strict, frozen=True, kw_only=True):
 
 
 def _export(found: Services, call: Call) -> Document:
-    asked = msgspec.structs.asdict(call.body)
-    ask = ExportAsk(**{name: value for name, value in asked.items() if value is not UNSET})
-    return found.capsules.export(call.space, principal_of(call.caller, readonly=False), ask)
+    return found.capsules.export(call.space, principal_of(call.caller, readonly=False), call.body)
 
 
 def _verify(found: Services, call: Call) -> Document:
@@ -116,11 +96,7 @@ def _restore(found: Services, call: Call) -> Document:
         accept_unsigned=body.accept_unsigned,
         activate_schema=body.activate_schema,
     )
-    # It is verified as the artifact it is before its lines are read: `lines_of` takes it apart without a look.
-    found.capsules.verify(body.capsule)
-    return found.restores.restore(
-        call.caller, call.space, lambda: lines_of(body.capsule), ask, lambda _, __: None
-    )
+    return found.restores.restore_artifact(call.caller, call.space, body.capsule, ask)
 
 
 MANAGES: Final[Routes] = {
@@ -128,7 +104,7 @@ MANAGES: Final[Routes] = {
         admit="manage",
         summary="Export a space, or what changed in it since a point, as a signed Capsule.",
         call=_export,
-        body=ExportCapsuleInput,
+        body=ExportAsk,
         response=Document,
     ),
     "verify_capsule": Route(

@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from core.capsule.format import AnyRecord, ConceptRecord, PropositionRecord
-from core.capsule.identity import Decision, Identities, ImportWish
+from core.capsule.identity import Decision, Identities
 from core.capsule.lineage import Imports, Lineage, alias_name, imports_of, source_name, with_imports
 from core.capsule.read import Capsule, pointers
 from core.capsule.records import Landing, retention_of
@@ -32,6 +32,7 @@ from core.model.elements import (
 )
 from core.model.ids import Kind
 from core.model.literals import Ref, Term
+from core.protocol.capsule_types import ImportWish
 from core.schema.definitions import PredicateType
 from core.schema.environment import Environment
 from core.schema.validate import check_object, check_subject

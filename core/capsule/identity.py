@@ -27,28 +27,12 @@ from core.capsule.read import Capsule
 from core.model.elements import KIND_OF_TYPE, AnyElement, Assertion, Concept, Evidence, Json, SourceRef
 from core.model.ids import Kind
 from core.model.instants import parse_instant
+from core.protocol.capsule_types import ImportWish
 from core.state.indexes import canonical_key, source_key
 from core.transaction.draft import Draft
 from core.transaction.scope import space_uri
 
-ImportMode = Literal["merge", "isolate", "restore"]
 Act = Literal["create", "map", "reuse", "update", "release", "skip", "unresolved", "conflict"]
-
-
-class ImportWish(msgspec.Struct, frozen=True, kw_only=True):
-    """What an importer asks for. Everything here is part of the plan's digest.
-
-    mappings: local refs (of records or ExternalRefs) -> ids here, approved by whoever imports.
-    trust_canonical_ids: whether `canonical_id`s of this Capsule may say who is who; needs a permission of its own.
-    partial: leave out what cannot be resolved; otherwise the import is all or nothing.
-    lifecycle: whether a delta's archivals and deletions are followed; never as erasure.
-    """
-
-    mode: ImportMode = "merge"
-    mappings: dict[str, str] = {}
-    trust_canonical_ids: bool = False
-    partial: bool = False
-    lifecycle: Literal["ignore", "follow"] = "ignore"
 
 
 class Decision(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

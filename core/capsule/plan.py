@@ -13,7 +13,7 @@ from core.authority import Principal, authorize
 from core.capsule.apply import Applied, Writing
 from core.capsule.check import check_records, inactive_packages, with_embedded
 from core.capsule.format import AssertionRecord, ObjectTerm, Pointer, PropositionRecord
-from core.capsule.identity import Act, Decision, Found, Identities, ImportWish, decision_json
+from core.capsule.identity import Act, Decision, Found, Identities, decision_json
 from core.capsule.lineage import imports_of, source_name
 from core.capsule.read import Capsule, pointers
 from core.capsule.records import Landing
@@ -21,6 +21,7 @@ from core.errors import NoemaError
 from core.model.elements import Json
 from core.model.ids import KINDS, Kind, kind_of
 from core.protocol.canonical import digest_of
+from core.protocol.capsule_types import ImportWish
 from core.schema.environment import Environment
 from core.transaction.draft import Draft
 

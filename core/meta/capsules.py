@@ -16,7 +16,6 @@ from core.authority import authorize
 from core.capsule.check import check_records, inactive_packages, with_embedded
 from core.capsule.export import Exporter, Wish, capsule_id, seal, with_proof
 from core.capsule.format import PLURAL, Artifact
-from core.capsule.identity import ImportMode, ImportWish
 from core.capsule.plan import PLAN_FORMAT, Importing
 from core.capsule.proofs import CAPSULE_DOMAIN, CAPSULE_SCOPE, SUITE, make_proof
 from core.capsule.read import Capsule, check_digest, check_object, decode_artifact, read_capsule, read_shape
@@ -31,6 +30,7 @@ from core.model.elements import Json
 from core.model.instants import format_instant
 from core.model.literals import Ref
 from core.protocol.canonical import digest_of
+from core.protocol.capsule_types import ImportMode, ImportWish
 from core.protocol.response import Warning  # noqa: A004 - the protocol's word
 from core.query import select
 from core.transaction.draft import Draft

@@ -16,7 +16,6 @@ import msgspec
 from core.authority import Principal, authorize
 from core.capsule.export import Exporter, Wish, delta_payload, seal, with_proof
 from core.capsule.format import Payload
-from core.capsule.identity import ImportWish
 from core.capsule.plan import Importing
 from core.capsule.proofs import CAPSULE_DOMAIN, CAPSULE_SCOPE, make_proof
 from core.capsule.read import MAX_CHANGES, MAX_RECORDS, read_capsule
@@ -32,6 +31,7 @@ from core.model.instants import Instant, format_instant
 from core.model.proofs import Verdict
 from core.ports import Clock, Signer, Verifier
 from core.protocol.canonical import digest_of
+from core.protocol.capsule_types import ExportAsk, ImportWish
 from core.protocol.request import KIP_VERSION, Operation, Request
 from core.schema.environment import environment_of
 from core.service.commit import Commits
@@ -49,21 +49,6 @@ _MAPPED: Final = 1_000  # ids that an import's answer lists
 _REQUEST: Final = Request(kip=KIP_VERSION, operations=(Operation(command="EXPORT CAPSULE"),))
 
 T = TypeVar("T")
-
-
-class ExportAsk(msgspec.Struct, frozen=True, kw_only=True):
-    """What a host wants exported of a space.
-
-    since_seq: a delta of the commits after it; None for a snapshot of the whole space.
-    as_of_seq: the snapshot's point; None for now. without: classifications that are withheld as redacted.
-    """
-
-    since_seq: int | None = None
-    as_of_seq: int | None = None
-    include_schema: bool = False
-    include_blobs: bool = True
-    sign: bool = True
-    without: tuple[str, ...] = ()
 
 
 class Capsules:

@@ -35,13 +35,15 @@ from core.capsule.format import (
 from core.capsule.lineage import Imports, Lineage, source_name, with_imports
 from core.capsule.read import pointers
 from core.capsule.records import Landing, retention_of
-from core.capsule.stream import Lines, kind_of_ref
-from core.capsule.verify import verified_proofs
+from core.capsule.stream import Lines, kind_of_ref, lines_of
+from core.capsule.verify import verified_proofs, verify_artifact
 from core.errors import NoemaError
 from core.model.elements import Governance, Origin, SourceRef
 from core.model.ids import Kind, element_id
 from core.model.log import SchemaEnvironment, SpaceMeta, Tier
+from core.model.proofs import Verdict
 from core.ports import Clock, Entropy, Objects, Table, Verifier
+from core.protocol.capsule_types import RestoreAsk
 from core.schema.environment import Environment, environment_of, install_package, set_active_packages
 from core.schema.library import DEFAULT_PACKAGES
 from core.service.capsules import SPACE_EXTENSION
@@ -57,20 +59,6 @@ BATCH_BYTES: Final = 5 * 1024 * 1024  # of record lines; compressed they are wel
 _OPEN_MS: Final = 600_000  # to make one transaction durable; a restore has no caller who waits for seconds
 
 Source = Callable[[], Iterable[bytes]]  # opens the backup anew and gives its lines
-
-
-class RestoreAsk(msgspec.Struct, frozen=True, kw_only=True):
-    """How to restore.
-
-    owner: whose the new space is. tier: its size class; None keeps the backup's.
-    accept_unsigned: the operator's word that this is the brain's own backup, in place of a signature.
-    activate_schema: put the packages that came along into force in the new space.
-    """
-
-    owner: str
-    tier: int | None = None
-    accept_unsigned: bool = False
-    activate_schema: bool = False
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -144,8 +132,7 @@ class Restores:
         digest = lines.finish()
         assert lines.integrity is not None, "finished"
         shape = msgspec.structs.replace(lines.artifact, integrity=lines.integrity)
-        check = self._verifier.check if self._verifier is not None else None
-        proofs = [] if check is None else verified_proofs(shape, digest, check)
+        proofs = verified_proofs(shape, digest, self._check)
         return Plan(digest, proofs, starts, offsets, total), meta
 
     def restore(
@@ -189,6 +176,16 @@ class Restores:
             "proofs": plan.proofs,
             "self_restored": lines.payload.source.identity is not None,
         }
+
+    def restore_artifact(
+        self, caller: Caller, space_id: str, artifact: dict[str, Any], ask: RestoreAsk
+    ) -> dict[str, Any]:
+        """As `restore`, of a backup that is one JSON value; it is verified as that before its lines are read."""
+        verify_artifact(artifact, self._check)
+        return self.restore(caller, space_id, lambda: lines_of(artifact), ask, lambda _, __: None)
+
+    def _check(self, key_id: str, payload: bytes, value: bytes) -> Verdict:
+        return Verdict(valid=None) if self._verifier is None else self._verifier.check(key_id, payload, value)
 
     # --- the new space
 

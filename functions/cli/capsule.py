@@ -16,15 +16,13 @@ from typing import IO, Any, Final
 import click
 import msgspec
 
-from core.capsule.identity import ImportWish
 from core.capsule.read import MAX_BYTES, decode_artifact, read_capsule
 from core.capsule.stream import MAX_LINE, Lines, is_lines, lines_of
 from core.capsule.verify import report, verified_proofs, verify_artifact
 from core.errors import NoemaError
 from core.meta.capsules import described
 from core.ports import Verifier
-from core.service.capsules import ExportAsk
-from core.service.restoring import RestoreAsk
+from core.protocol.capsule_types import ExportAsk, ImportWish, RestoreAsk
 from core.service.values import Caller
 from functions.bootstrap import Services, adapters, build
 from functions.cli.client import Client

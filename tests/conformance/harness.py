@@ -26,7 +26,6 @@ import msgspec
 from jsonschema import Draft202012Validator
 
 from core.authority import Principal
-from core.capsule.identity import ImportWish
 from core.capsule.stream import lines_of
 from core.epistemic.trust import TrustRecord, TrustState, trust_of, with_trust
 from core.errors import NoemaError
@@ -34,17 +33,18 @@ from core.model.elements import AnyElement, Concept, Governance, Origin
 from core.model.ids import Kind
 from core.model.log import Delta, SpaceMeta, Tier
 from core.ports import Row, Table, Unavailable, Write
+from core.protocol.capsule_types import ExportAsk, ImportWish, RestoreAsk
 from core.protocol.request import decode_request, read_request
 from core.protocol.response import encode_response, failure
 from core.query import Limits
 from core.schema.environment import initial_environment, install_package, set_active_packages
-from core.service.capsules import Capsules, ExportAsk
+from core.service.capsules import Capsules
 from core.service.chain import CheckpointInput, Checkpoints
 from core.service.commit import Birth, Commits
 from core.service.erasure import Erasures
 from core.service.kip import Kip
 from core.service.leases import Leases
-from core.service.restoring import RestoreAsk, Restores
+from core.service.restoring import Restores
 from core.service.spaces import Spaces
 from core.service.upkeep import Upkeep
 from core.service.values import Caller, Proposal

@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from core.authority import Principal
-from core.capsule.identity import ImportWish
 from core.capsule.stream import lines_of
 from core.errors import NoemaError
+from core.protocol.capsule_types import ExportAsk, ImportWish, RestoreAsk
 from core.service import restoring
-from core.service.capsules import ExportAsk
 from core.service.erasure import Erasures
-from core.service.restoring import RestoreAsk, Restores
+from core.service.restoring import Restores
 from core.service.values import Caller
 from tests.conformance.harness import KEYS, World
 from tests.doubles import CountingEntropy
