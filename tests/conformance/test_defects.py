@@ -211,7 +211,7 @@ def test_verify_what_can_be_verified(world):
 
     assert [found["integrity_valid"] for found in (blob, receipt, artifact)] == [True] * 3
     assert {found["trust"] for found in (blob, receipt, artifact)} == {"not_assessed"}
-    assert world.refused("VERIFY RECEIPT :r", r={**reply.receipt, "space_seq": 99}) == "DigestMismatch"
+    assert world.refused("VERIFY RECEIPT :r", r={**reply.receipt, "space_seq": 99}) == "ProofInvalid"
     assert world.rows("DESCRIBE SNAPSHOT")["snapshot_seq"] == world.state().seq
     ref = "kip://test/core-domain@1.0.0"
     assert world.rows("DESCRIBE COMPATIBILITY FROM :r TO :r", r=ref)
