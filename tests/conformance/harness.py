@@ -502,6 +502,10 @@ class World(Governing):
         self.clock.advance(1000)
         return self._process.capsules.export(SPACE, self.principals[principal], ExportAsk(**ask))
 
+    def export_lines(self, principal: str = "owner", **ask: Any) -> Iterator[bytes]:
+        """The whole space as the lines of a Capsule, made as they are taken."""
+        return self._process.capsules.lines(SPACE, self.principals[principal], ExportAsk(**ask))
+
     def import_capsule(
         self,
         artifact: dict[str, Any],

@@ -11,6 +11,7 @@ import pytest
 
 from core.capsule.export import with_proof
 from core.capsule.proofs import CAPSULE_DOMAIN, make_proof
+from core.capsule.stream import Lines
 from core.epistemic.trust import TrustRecord
 from core.errors import NoemaError
 from core.model.elements import Activity, Assertion, Concept, Evidence
@@ -73,6 +74,18 @@ def test_kip2_cap_001_snapshot_binds_one_source_snapshot(source):
     assert [each["name"] for each in old["records"]["concepts"] if each.get("key") == "alice"] == ["Alice"]
     assert [each["name"] for each in new["records"]["concepts"] if each.get("key") == "alice"] == ["Alicia"]
     assert (len(old["records"]["assertions"]), len(new["records"]["assertions"])) == (1, 2)
+    now = source.state().seq
+    lines = source.export_lines()
+    header = json.loads(next(lines))
+    source.ok('UPDATE :alice SET FIELDS {name: "Someone else"}')  # while the rest is being written
+    say(source, by="carol")
+    rest = list(lines)
+    assert header["payload"]["source"]["snapshot_seq"] == now
+    assert sum(header["payload"]["manifest"]["counts"].values()) == len(rest) - 1
+    assert b"Someone else" not in b"".join(rest)
+    read = Lines([json.dumps(header).encode(), *rest])
+    assert len(list(read.records())) == len(rest) - 1
+    assert read.finish().startswith("sha256:")
 
 
 def test_kip2_cap_002_canonical_payload_change_changes_digest(source):
