@@ -29,7 +29,8 @@ from core.models.chat import ChatReply, ChatRequest, Usage
 from core.models.tokens import Tokenizer
 from core.ports import Check, Delete, Objects, Put, Range, Row, Update, Write
 from core.storage.memory import MemoryTable
-from functions.bootstrap import Adapters, build
+from functions.adapters import Adapters
+from functions.bootstrap import build
 from functions.worker import work
 from infra.tokens import O200kTokenizer
 from tests.doubles import FixedModels, ScriptedModel, calls, says

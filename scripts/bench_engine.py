@@ -43,7 +43,8 @@ from core.protocol.response import encode_response
 from core.service.values import Caller, Proposal
 from core.state.space import SpaceState
 from core.transaction.draft import Draft
-from functions.bootstrap import Services, adapters, build
+from functions.adapters import adapters
+from functions.bootstrap import Services, build
 from functions.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -24,7 +24,8 @@ from core.meta.capsules import described
 from core.ports import Verifier
 from core.protocol.capsule_types import ExportAsk, ImportWish, RestoreAsk
 from core.service.values import Caller
-from functions.bootstrap import Services, adapters, build
+from functions.adapters import adapters
+from functions.bootstrap import Services, build
 from functions.cli.client import Client
 from functions.cli.terminal import Failure, json_option, pause, service_options, space_option
 from functions.kip import principal_of

@@ -18,7 +18,8 @@ from core.model.ids import check_space_id
 from core.protocol.http_types import CreateSpaceInput
 from core.service.values import Caller
 from functions import catalog, endpoints, negotiate
-from functions.bootstrap import Services, adapters, build
+from functions.adapters import adapters
+from functions.bootstrap import Services, build
 from functions.embedder_settings import read_embedder
 from functions.http import HttpRequest
 from functions.plain import encode_json

@@ -102,7 +102,7 @@ THIRD_PARTY: dict[str, set[str]] = {
 # The stores share the names of keys and the meaning of a condition, and nothing else of core's behaviour.
 INFRA_MAY_USE_OF_CORE = VALUES | {"core.models", "core.ports", "core.storage.layout", "core.storage.rows"}
 # The modules that may name both core and infra.
-COMPOSITION = {"functions.bootstrap"}
+COMPOSITION = {"functions.bootstrap", "functions.adapters"}
 
 
 def part_of(name: str, parts: dict[str, set[str]] | set[str]) -> str | None:
@@ -150,7 +150,7 @@ def test_infra_knows_only_the_ports_and_values() -> None:
 
 
 def test_only_the_composition_root_names_infra() -> None:
-    """Of functions, only bootstrap imports infra."""
+    """Of functions, only bootstrap and adapters import infra."""
     wrong = [
         f"{modules()[name].at(each.line)} imports {each.target}"
         for name, found in graph().items()

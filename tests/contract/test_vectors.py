@@ -10,7 +10,8 @@ from core.protocol.http_types import CreateSpaceInput
 from core.protocol.request import read_request
 from core.service.values import Caller
 from core.storage.layout import space_pk, vector_segment
-from functions.bootstrap import Adapters, Services, build
+from functions.adapters import Adapters
+from functions.bootstrap import Services, build
 from functions.settings import Settings
 from infra.local.queue import EmbeddedQueue
 from infra.system import SystemClock, SystemEntropy

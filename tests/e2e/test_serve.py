@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from functions import writes
-from functions.bootstrap import adapters, build
+from functions.adapters import adapters
+from functions.bootstrap import build
 from functions.local.events import http_event
 from functions.routing import respond
 from functions.settings import Settings, read_settings

@@ -15,7 +15,8 @@ from core.models.chat import ModelFault
 from core.ports import StoreFault, Unavailable
 from core.storage.memory import MemoryTable
 from functions import bootstrap
-from functions.bootstrap import Adapters, adapters, build
+from functions.adapters import Adapters, adapters
+from functions.bootstrap import build
 from functions.logs import logger
 from functions.model_settings import KeySource
 from functions.settings import Settings, read_settings

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from core.models.chat import ChatModel
-from functions.bootstrap import Adapters, build
+from functions.adapters import Adapters
+from functions.bootstrap import build
 from functions.tick import tick
 from functions.worker import work
 from tests.doubles import FixedModels, ScriptedModel, says

@@ -6,7 +6,8 @@ import msgspec
 import pytest
 
 from core.models.chat import ModelFault
-from functions.bootstrap import Adapters, SettingsError, build
+from functions.adapters import Adapters
+from functions.bootstrap import SettingsError, build
 from functions.worker import work
 from tests.doubles import FixedModels, ScriptedModel, says
 from tests.functions.test_worker import Context, batch, hint

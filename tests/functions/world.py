@@ -10,7 +10,8 @@ import msgspec
 from core.ports import Objects, Queue, Table
 from core.storage.memory import MemoryObjects, MemoryTable
 from functions import catalog
-from functions.bootstrap import Adapters, Services, build
+from functions.adapters import Adapters
+from functions.bootstrap import Services, build
 from functions.endpoints import ENDPOINTS, find
 from functions.keys import PublicKey, parse_public_key
 from functions.minting import mint, public_key_of

@@ -7,7 +7,8 @@ import pytest
 
 from core.errors import NoemaError
 from core.models.chat import ChatReply
-from functions.bootstrap import Adapters, build
+from functions.adapters import Adapters
+from functions.bootstrap import build
 from functions.mcp import brain
 from functions.mcp.paging import BUDGET, estimate_tokens
 from functions.mcp.quoting import MARK

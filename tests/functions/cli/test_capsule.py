@@ -12,7 +12,8 @@ from click.testing import CliRunner
 
 from core.authority import Principal
 from core.protocol.request import read_request
-from functions.bootstrap import adapters, build
+from functions.adapters import adapters
+from functions.bootstrap import build
 from functions.cli import capsule as command
 from functions.kip import envelope_of
 from functions.local.library import open_directory

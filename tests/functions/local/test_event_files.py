@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from functions import management, reads, tick, worker, writes
-from functions.bootstrap import Services, adapters, build
+from functions.adapters import adapters
+from functions.bootstrap import Services, build
 from functions.mcp import handler as mcp
 from functions.routing import respond
 from functions.settings import read_settings
