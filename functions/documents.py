@@ -42,6 +42,11 @@ def favicon() -> HttpResponse:
     return _document("favicon.svg", "image/svg+xml")
 
 
+def touch_icon() -> HttpResponse:
+    """The same icon as a picture, for home screens."""
+    return _document("apple-touch-icon.webp", "image/webp")
+
+
 def service_info(settings: Settings) -> HttpResponse:
     """Name, version, models and embedder; plain JSON whatever `Accept` says (contract §1.5)."""
     info = ServiceInfo(

@@ -59,6 +59,7 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "skill": Endpoint("GET", "/SKILL.md", "reads"),
     "openapi": Endpoint("GET", "/openapi.json", "reads"),
     "favicon": Endpoint("GET", "/favicon.ico", "reads"),
+    "touch_icon": Endpoint("GET", "/apple-touch-icon.webp", "reads"),
     "space_info": Endpoint("GET", f"{_V1}/info", "reads"),
     "space_status": Endpoint("GET", f"{_V1}/status", "reads"),
     "formation_status": Endpoint("GET", f"{_V1}/formation_status", "reads"),
@@ -130,7 +131,6 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "graymatter_forget": Endpoint("DELETE", f"{_GRAY}/forget", "writes"),
     "graymatter_delete": Endpoint("DELETE", f"{_GRAY}/forget/{{fact_id}}", "writes"),
     # Not there yet.
-    "touch_icon": Endpoint("GET", "/apple-touch-icon.webp", None),
     "shadow_eval": Endpoint("POST", f"{_MANAGE}/shadow_eval", None),
     "attention": Endpoint("GET", f"{_V1}/attention", None),
     "respond_attention": Endpoint("POST", f"{_V1}/attention/{{id}}/responses", None),
@@ -138,6 +138,9 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "runtime_status": Endpoint("GET", f"{_V1}/runtime/status", None),
     "memory_interface": Endpoint("POST", f"{_V1}/memory", None),
     "stage_memory_source": Endpoint("POST", f"{_V1}/memory/sources", None),
+    "memory_source": Endpoint("GET", f"{_V1}/memory/sources/{{ref}}", None),
+    "memory_receipt": Endpoint("GET", f"{_V1}/memory/receipts/{{ref}}", None),
+    "memory_plan": Endpoint("GET", f"{_V1}/memory/plans/{{ref}}", None),
     "wiki_read": Endpoint("GET", f"{_V1}/wiki/{{rest+}}", None),
     "wiki_write": Endpoint("POST", f"{_V1}/wiki/{{rest+}}", None),
 }

@@ -119,6 +119,12 @@ ROUTES: Final[Routes] = {
         call=lambda _, __: documents.favicon(),
         media_type="image/svg+xml",
     ),
+    "touch_icon": Route(
+        admit="open",
+        summary="The icon as a picture.",
+        call=lambda _, __: documents.touch_icon(),
+        media_type="image/webp",
+    ),
     "space_info": Route(
         admit="public",
         summary="What a space is and how much it holds.",

@@ -172,7 +172,7 @@ def _content(content: Json) -> Json:
     only = content[0]
     if isinstance(only, str):
         return only
-    plain = only.get("type", "text") == "text" and only.keys() <= {"type", "text"}
+    plain = only.get("type", "text") in ("text", "Text") and only.keys() <= {"type", "text"}
     return only["text"] if plain and isinstance(only.get("text"), str) else content
 
 

@@ -35,7 +35,14 @@ from functions.mcp.quoting import quote
 from functions.mcp.rpc import RpcError
 from functions.mcp.toolbox import Answer, Tool, Turn
 
-ABSENT: Final[tuple[str, ...]] = ()  # names of the contract that this deployment does not have
+ABSENT: Final = tuple(
+    PREFIX + name
+    for name in (
+        "get_attention", "respond_attention", "get_runtime_status", "wiki_search", "wiki_read", "wiki_commit",
+        "wiki_verify", "memory", "stage_memory_source", "memory_receipt",
+    )
+)  # fmt: skip
+"""Names of the contract beside the nine, that this deployment does not have: refused as such."""
 _REASON: Final = 500  # characters of why one failed
 _EXCERPT: Final = 160  # characters of a conversation in a list
 

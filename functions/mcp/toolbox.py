@@ -187,7 +187,7 @@ def rpc_error(error: NoemaError) -> RpcError:
     status = STATUS[error.code]
     if status != 501 and (status >= 500 or status == 429):  # what is not offered, the caller can leave out
         number = rpc.INTERNAL_ERROR
-    elif status in (401, 403):
+    elif status in (401, 403) or error.code == "Busy":  # contract §6.1: nothing is wrong with the parameters
         number = rpc.INVALID_REQUEST
     else:
         number = rpc.INVALID_PARAMS

@@ -175,7 +175,8 @@ def test_a_space_brings_a_model_that_its_own_key_opens(stack: Stack) -> None:
         "api_key": "sk-of-an-owner-0123456789-WXYZ",
     }  # fmt: skip
 
-    shown = stack.call("PATCH", "/v1/owner/management/space_byok", wish, token)
+    assert stack.call("PATCH", "/v1/owner/management/space_byok", wish, token) is True
+    shown = stack.call("GET", "/v1/owner/management/space_byok", None, token)
     asked = stack.call("POST", "/v1/owner/recall", {"query": "What does Ada drink?"}, token)
 
     assert shown["api_key_end"] == "WXYZ"

@@ -118,7 +118,8 @@ def test_a_setting_is_taken_away_with_null(lines: list[str]) -> None:
     world = World().make_space("demo")
     world.ask("PATCH", PATH, WISH, token=world.token())
 
-    assert world.ask("PATCH", PATH, {"api_key": None}, token=world.token()).result == {"configured": False}
+    assert world.ask("PATCH", PATH, {"api_key": None}, token=world.token()).result is True
+    assert world.ask("GET", PATH, token=world.token()).result == {"configured": False}
     assert world.services.models.of("demo", "recall") is None
 
 

@@ -82,7 +82,7 @@ ADMIN_CASES: dict[str, Case] = {
     "restore_capsule": Case("/admin/restored/restore_capsule", WRITE, RESTORE),
     "delete_space": Case("/admin/demo/delete_space", WRITE, {"space_id": "demo"}),
 }
-OPEN = ("service_info", "skill", "openapi", "favicon")
+OPEN = ("service_info", "skill", "openapi", "favicon", "touch_icon")
 PUBLIC = {
     "mcp",
     "space_info",

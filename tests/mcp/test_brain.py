@@ -35,10 +35,10 @@ def stored(mcp: Mcp, number: int) -> Any:
     return json.loads(found.messages[0]["content"])
 
 
-def invalid(mcp: Mcp, tool: str, **arguments: Any) -> Told:
+def invalid(mcp: Mcp, tool: str, *, number: int = -32602, **arguments: Any) -> Told:
     with pytest.raises(Told) as told:
         mcp.call(tool, **arguments)
-    assert told.value.number == -32602
+    assert told.value.number == number
     return told.value
 
 
@@ -119,7 +119,7 @@ def test_maintenance_runs_one_at_a_time(mcp: Mcp) -> None:
         invalid(mcp, "anda_brain_run_maintenance", **bad)
 
     told = mcp.ok("anda_brain_run_maintenance", scope="quick")
-    again = invalid(mcp, "anda_brain_run_maintenance")
+    again = invalid(mcp, "anda_brain_run_maintenance", number=-32600)  # contract §6.1: invalid_request
     found = mcp.ok(
         "anda_brain_get_conversation", conversation_id=told["conversation"], collection="maintenance"
     )
@@ -417,9 +417,10 @@ def test_a_budget_is_answered_with_a_packet(mcp: Mcp) -> None:
     assert told["recall_receipt"]["id"] == f"recall-{told['conversation']}"
 
 
-def test_the_absent_tools_are_those_without_a_service() -> None:
-    """Anda's nine are those that are there and those that are named as absent."""
-    assert len(brain.TOOLS) + len(brain.ABSENT) == 9
+def test_andas_nine_tools_are_there(mcp: Mcp) -> None:
+    """By name; the contract's other names are refused as known and not there."""
+    for name in brain.ABSENT:
+        assert "does not have it yet" in invalid(mcp, name).message
     assert {tool.definition.name.removeprefix("anda_brain_") for tool in brain.TOOLS} == {
         "remember_conversation", "recall_memory", "get_space_info", "get_formation_status",
         "execute_kip_readonly", "get_or_init_user", "run_maintenance", "list_conversations", "get_conversation",
