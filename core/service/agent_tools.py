@@ -19,7 +19,7 @@ import msgspec
 from core.agents.prompts.kip_card import SECTIONS
 from core.agents.tools import specs
 from core.agents.tools.calls import DeclareCall, NoteCall, TopicCall, read_arguments, read_kip
-from core.agents.tools.cognition import Rules, settle
+from core.agents.tools.cognition import Settled
 from core.agents.tools.fitting import fit
 from core.agents.tools.schema import schema_text
 from core.agents.tools.symbols import declare
@@ -27,18 +27,20 @@ from core.authority import Principal, visible
 from core.errors import NoemaError
 from core.governance import admit
 from core.language import format_command, is_mutation, parse
-from core.model.elements import Json
+from core.language.ast_kml import KmlStatement
+from core.model.elements import AnyElement, Json
 from core.model.instants import Instant
 from core.models.chat import ToolCall, ToolResult
 from core.ports import Clock
 from core.protocol.request import Operation, Request
 from core.protocol.response import Response
-from core.schema.environment import environment_of
+from core.schema.environment import Environment, environment_of
 from core.service.commit import Commits
 from core.service.kip import Kip
 from core.service.notes import Notes
 from core.service.values import Fence, Proposal
 from core.state.space import SpaceState
+from core.state.view import View
 from core.transaction.draft import Draft
 
 MAX_RESULT: Final = 16_000  # characters of one call's result
@@ -58,11 +60,34 @@ class Lease(Protocol):
         """
 
 
+class Rulebook(Protocol):
+    """What holds for the commands of a run: what the host binds, and what a statement may be."""
+
+    @property
+    def reserved(self) -> dict[str, Json]:
+        """The parameters the host binds; no call may give them."""
+
+    def settle(
+        self,
+        statement: KmlStatement,
+        parameters: dict[str, Any],
+        view: View,
+        env: Environment,
+        *,
+        sees: Callable[[AnyElement], bool],
+    ) -> Settled:
+        """A statement as it may run.
+
+        Raises:
+            NoemaError: it may not, in words that tell the model what to do instead.
+        """
+
+
 class Writing(msgspec.Struct, frozen=True):
     """What lets a toolbox write: the lease, the rules for what it writes, and the seal of its idempotency keys."""
 
     lease: Lease
-    rules: Rules
+    rules: Rulebook
     seal: str
     commits: Commits
     notes: Notes
@@ -169,10 +194,9 @@ class Toolbox:
         assert writing is not None, "only a writing toolbox has the tool"
         state = self._kip.read(self._space_id)
         asked = admit(self._principal, state.meta, state, self._clock.now())
-        settled = settle(
+        settled = writing.rules.settle(
             tree,
             parameters,
-            writing.rules,
             state,
             environment_of(state.meta),
             sees=lambda element: visible(asked, element),

@@ -85,6 +85,18 @@ class Rules(msgspec.Struct, frozen=True):
         names |= {f"who{n}": {"id": speaker} for n, speaker in enumerate(speakers, 1)}
         return {**names, **self.given, "self": {"id": self.reader}}
 
+    def settle(
+        self,
+        statement: KmlStatement,
+        parameters: dict[str, Any],
+        view: View,
+        env: Environment,
+        *,
+        sees: Callable[[AnyElement], bool],
+    ) -> Settled:
+        """As `settle`, by these rules."""
+        return settle(statement, parameters, self, view, env, sees=sees)
+
 
 class Settled(msgspec.Struct, frozen=True):
     """A statement as it may run; None if all it says is on record. `on_record`: Assertions left out as such."""

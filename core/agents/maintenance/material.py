@@ -1,0 +1,276 @@
+"""Material: what each phase of a run with a model has to look at, found by the host and never by the model.
+
+What lives here: bounded looks at what is new since the last run, what is worn, which tasks are open. What must never
+live here: judging any of it. What the host did not select for a phase, a model in that phase may not archive, merge or
+end (`core.agents.maintenance.rules`): so a memory that orders it to do so reaches nothing that was not on the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import islice
+from typing import Final
+
+import msgspec
+
+from core.agents.maintenance.decay import MNEMONIC, SLEEP_TASK, after_place, place_of
+from core.agents.maintenance.due import due_at
+from core.agents.maintenance.phases import CLASSES, Phase
+from core.agents.maintenance.tasks import ABOUT
+from core.agents.maintenance.working import open_tasks
+from core.agents.recall.records import record_of, row_of
+from core.agents.vocabulary import COMMITMENT, EVENT, PERSON, PROFILE
+from core.model.elements import Concept, Json
+from core.model.instants import Instant, format_instant
+from core.protocol.http_types import MemoryPolicy
+from core.schema.library import FACTS_REF
+from core.state.indexes import made_key, name_key, type_key
+from core.state.view import View
+
+ROLE: Final = "maintenance"
+MOST: Final = 20  # of anything that a phase is shown
+STRETCH: Final = 500  # new Concepts looked at in one run
+WORN: Final = 500  # old ones looked at in one full run
+LOOKED_AT: Final = 100  # of one type, the newest
+_TEXT: Final = 600  # characters of one line
+_SOON_MS: Final = 24 * 3600 * 1000
+_DAY_MS: Final = 24 * 3600 * 1000
+_EVENTS: Final = frozenset({EVENT, f"{PROFILE}/Experience"})
+_LASTING: Final = frozenset({
+    PERSON, COMMITMENT, SLEEP_TASK,
+    *(f"{PROFILE}/{name}" for name in ("SelfModel", "Skill", "SkillTrial", "Watch")),
+})  # fmt: skip
+"""Types that never wear out by themselves."""
+
+
+class Stretch(msgspec.Struct, frozen=True):
+    """The Concepts that are new since the last run, its own and facts left out. `place`: where the next one begins."""
+
+    concepts: tuple[Concept, ...]
+    place: str | None
+
+
+class Look(msgspec.Struct, frozen=True):
+    """What the phases are chosen from. place, worn: where the last run's looks ended."""
+
+    view: View
+    policy: MemoryPolicy
+    now: Instant
+    salt: str
+    place: str | None
+    worn: str | None
+    self_identity: str | None = None
+
+
+class Material(msgspec.Struct, frozen=True):
+    """What one phase is about.
+
+    lines: what it is shown, one JSON object each. offered: the elements that it may archive or weigh. pairs: what it
+    may merge, both ways. tasks: the SleepTasks it may take up.
+    """
+
+    lines: tuple[dict[str, Json], ...] = ()
+    offered: frozenset[str] = frozenset()
+    pairs: frozenset[tuple[str, str]] = frozenset()
+    tasks: frozenset[str] = frozenset()
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is nothing to look at."""
+        return not self.lines
+
+
+def stretch_of(look: Look) -> Stretch:
+    """The next new Concepts."""
+    found: list[Concept] = []
+    place = look.place
+    for element in islice(look.view.ids("concept", after_place(look.place, look.salt)), STRETCH):
+        place = place_of(element)
+        concept = look.view.get(element)
+        if isinstance(concept, Concept) and _is_of_interest(concept):
+            found.append(concept)
+    return Stretch(tuple(found), place)
+
+
+def worn_of(look: Look) -> Stretch:
+    """The next old Concepts that nothing has renewed: at the floor of their strength, and old enough."""
+    found: list[Concept] = []
+    place: str | None = look.worn
+    seen = 0
+    age = look.policy.stale_event_threshold_days * _DAY_MS
+    for element in islice(look.view.ids("concept", after_place(look.worn, look.salt)), WORN):
+        seen, place = seen + 1, place_of(element)
+        concept = look.view.get(element)
+        if isinstance(concept, Concept) and _is_worn(concept, look, age):
+            found.append(concept)
+            if len(found) == MOST:
+                return Stretch(tuple(found), place)
+    return Stretch(tuple(found), place if seen == WORN else None)
+
+
+def _is_of_interest(concept: Concept) -> bool:
+    plumbing = concept.schema_ref == SLEEP_TASK or concept.schema_ref.startswith(FACTS_REF)
+    mine = concept.system.origin.channel == ROLE
+    return concept.system.state == "active" and not plumbing and not mine
+
+
+def _is_worn(concept: Concept, look: Look, age: int) -> bool:
+    strength = concept.facets.get(MNEMONIC, {}).get("memory_strength")
+    return (
+        _is_of_interest(concept)
+        and concept.schema_ref not in _LASTING
+        and concept.id != look.self_identity
+        and not concept.retention.legal_hold
+        and concept.retention.retention_class != "pinned"
+        and isinstance(strength, (int, float))
+        and strength <= look.policy.decay_floor
+        and concept.system.created_at + age <= look.now
+    )
+
+
+def gather(phase: Phase, look: Look) -> Material:
+    """What a phase has to look at; bounded, and the same for the same state."""
+    special = _GATHER.get(phase.name)
+    found = Material() if special is None else special(look)
+    tasks = list(islice(_tasks(look, phase), MOST))
+    return Material(
+        (*found.lines, *(_task_line(look.view, task) for task in tasks)),
+        found.offered,
+        found.pairs,
+        frozenset(task.id for task in tasks),
+    )
+
+
+def _tasks(look: Look, phase: Phase) -> Iterator[Concept]:
+    for task in open_tasks(look.view, look.now):
+        kind = str(task.attributes.get("task_class"))
+        if kind in phase.classes or (phase.name == "tasks" and kind not in CLASSES):
+            yield task
+
+
+def _task_line(view: View, task: Concept) -> dict[str, Json]:
+    about = [ref.target for ref in task.structural if ref.field == ABOUT]
+    filed = list(view.find(made_key(task.id))[:1])
+    told: dict[str, Json] = {
+        "task": task.id,
+        "version": task.system.version,
+        "class": str(task.attributes.get("task_class")),
+        "summary": str(task.attributes.get("summary"))[:_TEXT],
+        "about": list(about[:MOST]),
+    }
+    return told | ({"filed_by": filed[0]} if filed else {})
+
+
+# --- what is particular to a phase
+
+
+def _consolidation(look: Look) -> Material:
+    """New Events and Experiences, if there are two to compare."""
+    events = [one for one in stretch_of(look).concepts if one.schema_ref in _EVENTS]
+    return _shown(look, events[-MOST:]) if len(events) > 1 else Material()
+
+
+def _skills(look: Look) -> Material:
+    experiences = [one for one in stretch_of(look).concepts if one.schema_ref == f"{PROFILE}/Experience"]
+    skills = [
+        one for one in _newest(look, f"{PROFILE}/Skill") if one.attributes.get("status") == "needs_review"
+    ]
+    return _shown(look, [*experiences[-MOST:], *skills][:MOST])
+
+
+def _salience(look: Look) -> Material:
+    """New memories that nobody has weighed; they may be given weight and nothing else."""
+    fresh = [
+        one
+        for one in stretch_of(look).concepts
+        if one.facets.get(MNEMONIC, {}).get("salience") is None and one.schema_ref in _EVENTS | {COMMITMENT}
+    ]
+    return _shown(look, fresh[-MOST:], offered=True)
+
+
+def _identity(look: Look) -> Material:
+    """Things of one type and one name. People are left out: a name is shared by many."""
+    pairs: list[tuple[Concept, Concept]] = []
+    for one in stretch_of(look).concepts:
+        if one.name is None or one.schema_ref in _LASTING | _EVENTS:
+            continue
+        for other_id in look.view.find(name_key(one.name))[:MOST]:
+            other = look.view.get(other_id)
+            if isinstance(other, Concept) and other.id < one.id and _may_be_one(one, other):
+                pairs.append((one, other))
+    pairs = pairs[:MOST]
+    lines = [
+        {"may_be_one": [one.id, other.id], "type": one.schema_ref, "keys": [one.key, other.key]}
+        for one, other in pairs
+    ]
+    shown = _shown(look, {each.id: each for pair in pairs for each in pair}.values())
+    both = frozenset(ends for one, other in pairs for ends in ((one.id, other.id), (other.id, one.id)))
+    return Material((*shown.lines, *lines), pairs=both)
+
+
+def _may_be_one(one: Concept, other: Concept) -> bool:
+    return (
+        one.schema_ref == other.schema_ref
+        and other.system.state == "active"
+        and one.canonical_id in (None, other.canonical_id)
+    )
+
+
+def _commitments(look: Look) -> Material:
+    due = []
+    for one in _newest(look, COMMITMENT):
+        at = due_at(look.view, one.id)
+        if at is not None and at <= look.now + _SOON_MS:
+            due.append((at, one))
+    due.sort(key=lambda each: (each[0], each[1].id))
+    lines = [
+        {"commitment": one.id, "version": one.system.version, "due_at": format_instant(at)}
+        for at, one in due[:MOST]
+    ]
+    shown = _shown(look, [one for _, one in due[:MOST]], offered=True)
+    return Material((*shown.lines, *lines), shown.offered)
+
+
+def _self_model(look: Look) -> Material:
+    """What was learned lately, if it is enough to see oneself in."""
+    insights = [one for one in _newest(look, f"{PROFILE}/Insight") if place_of(one.id) > (look.place or "")]
+    return _shown(look, insights[:MOST]) if len(insights) >= 3 else Material()
+
+
+def _imports(look: Look) -> Material:
+    brought = [one for one in stretch_of(look).concepts if one.system.origin.import_id is not None]
+    return _shown(look, brought[:MOST])
+
+
+def _retention(look: Look) -> Material:
+    return _shown(look, worn_of(look).concepts, offered=True)
+
+
+_GATHER: Final[Mapping[str, Callable[[Look], Material]]] = {
+    "consolidation": _consolidation,
+    "skills": _skills,
+    "salience": _salience,
+    "identity": _identity,
+    "commitments": _commitments,
+    "self_model": _self_model,
+    "imports": _imports,
+    "retention": _retention,
+}
+
+
+def _newest(look: Look, schema_ref: str) -> Iterator[Concept]:
+    for element in islice(reversed(look.view.find(type_key(schema_ref))), LOOKED_AT):
+        found = look.view.get(element)
+        if isinstance(found, Concept) and found.system.state == "active":
+            yield found
+
+
+def _shown(look: Look, concepts: Iterable[Concept], *, offered: bool = False) -> Material:
+    """Concepts as lines, with their versions, so that what is written can say on which it rests."""
+    lines: list[dict[str, Json]] = []
+    for concept in concepts:
+        line = record_of(look.view, concept.id, most=_TEXT)
+        if line is not None:
+            lines.append({**row_of(line, _TEXT), "version": concept.system.version})
+    ids = frozenset(str(line["id"]) for line in lines)
+    return Material(tuple(lines), ids if offered else frozenset())
