@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from core.agents.dialogue import usable_time
 from core.errors import NoemaError
 from core.ports import Unavailable
 from core.protocol.http_types import AgentOutput, FormationInput, RecallInput
@@ -50,7 +51,10 @@ def start_maintenance(
     """
     output = found.maintenance.submit(caller, space, body, key=key)
     _hint(found, space, MAINTENANCE)
-    return output
+    if body.timestamp in (None, "") or usable_time(body.timestamp, found.clock.now()) is not None:
+        return output
+    warning = "timestamp is not a usable time; the run goes by its own clock"
+    return msgspec.structs.replace(output, warnings=(*output.warnings, warning))
 
 
 def ask_later(

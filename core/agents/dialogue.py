@@ -191,6 +191,20 @@ def _time(value: Json, where: str, now: Instant, warnings: list[str]) -> Instant
     """A usable instant, or None with a warning that says what is used instead."""
     if value is None or value == "":
         return None
+    found = usable_time(value, now)
+    if found is None:
+        used = "the time the conversation was received" if where == "timestamp" else "the conversation's time"
+        warnings.append(f"{where} is not a usable time; {used} is used instead")
+    return found
+
+
+def usable_time(value: Json, now: Instant) -> Instant | None:
+    """The instant that a client's time means (RFC 3339, or Unix ms as a number); None if it cannot be used.
+
+    Args:
+        value: what the client sent.
+        now: when it arrived; what lies more than a day after it cannot have been.
+    """
     found: Instant | None = None
     if isinstance(value, str):
         try:
@@ -201,8 +215,6 @@ def _time(value: Json, where: str, now: Instant, warnings: list[str]) -> Instant
         found = int(value)
     if found is not None and MIN_INSTANT <= found <= min(MAX_INSTANT, now + MAX_LEAD_MS):
         return found
-    used = "the time the conversation was received" if where == "timestamp" else "the conversation's time"
-    warnings.append(f"{where} is not a usable time; {used} is used instead")
     return None
 
 

@@ -91,9 +91,12 @@ def _remember(turn: Turn, arguments: dict[str, Any]) -> Answer:
         if output.conversation is None
         else f"Taken in as conversation {output.conversation}. Forming goes on in the background."
     )
-    if output.warnings:
-        text += "\n" + "\n".join(f"Note: {each}." for each in output.warnings)
-    return Answer(text=text, structured=msgspec.to_builtins(output))
+    return Answer(text=text + _noted(output), structured=msgspec.to_builtins(output))
+
+
+def _noted(output: wire.AgentOutput) -> str:
+    """The warnings of an answer, one a line."""
+    return "".join(f"\nNote: {each}." for each in output.warnings)
 
 
 # --- maintain
@@ -102,7 +105,7 @@ def _remember(turn: Turn, arguments: dict[str, Any]) -> Answer:
 def _maintain(turn: Turn, arguments: dict[str, Any]) -> Answer:
     wish = _arguments(arguments, MaintenanceInput)
     output = start_maintenance(turn.services, turn.caller, turn.space, wish, key=turn.key)
-    text = f"Run {output.conversation} of maintenance begins in the background."
+    text = f"Run {output.conversation} of maintenance begins in the background." + _noted(output)
     return Answer(text=text, structured=msgspec.to_builtins(output))
 
 

@@ -178,7 +178,9 @@ DEFINITIONS: Final = (
                     "Why it runs.", "scheduled", "threshold", "on_demand", default="on_demand"
                 ),
                 "scope": s.choice("How much of it.", "full", "quick", "daydream", default="daydream"),
-                "timestamp": s.text("When it counts as run, RFC 3339; now, if left out."),
+                "timestamp": s.text(
+                    "When you ask, RFC 3339: kept with the run, which goes by its own clock."
+                ),
                 "parameters": s.record(
                     {},
                     {
@@ -193,7 +195,10 @@ DEFINITIONS: Final = (
         ),
         gives=s.record(
             {"content": s.text("Empty: nothing is said yet.")},
-            {"conversation": s.whole("The run's number.")},
+            {
+                "conversation": s.whole("The run's number."),
+                "warnings": s.array(s.text("One."), "What was odd."),
+            },
         ),
         admit="write",
         reads=False,
