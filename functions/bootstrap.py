@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from core.service.forgetting import Forgetting
     from core.service.formation import Formation
     from core.service.formation_model import Mind
+    from core.service.governance import GovernanceService
     from core.service.kip import Kip
     from core.service.leases import Leases
     from core.service.ledger import Ledger
@@ -53,6 +54,7 @@ if TYPE_CHECKING:
     from core.service.recall_later import LaterRecalls
     from core.service.recall_packets import Packing
     from core.service.recall_thinking import Thinking
+    from core.service.refusals import Refusals
     from core.service.restoring import Restores
     from core.service.spaces import Spaces
     from core.service.thinking import Allowance
@@ -423,6 +425,20 @@ class Services:
         return Restores(self.table, self.objects, self.clock, self.entropy, verifier=self.keys)
 
     @cached_property
+    def governance(self) -> GovernanceService:
+        """The control plane of spaces."""
+        from core.service.governance import GovernanceService
+
+        return GovernanceService(self.spaces, self.commits, self.clock, refusals=self.refusals)
+
+    @cached_property
+    def refusals(self) -> Refusals:
+        """What the records of spaces did not let through."""
+        from core.service.refusals import Refusals
+
+        return Refusals(self.table, self.spaces, self.clock)
+
+    @cached_property
     def kip(self) -> Kip:
         """KIP requests."""
         from core.service.kip import Kip
@@ -437,6 +453,7 @@ class Services:
             signer=self.keys,
             verifier=self.keys,
             vectors=(lambda: self.vectors) if self._embeds else None,
+            refused=lambda *told: self.refusals.note(*told),
         )
 
     @cached_property

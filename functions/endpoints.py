@@ -52,6 +52,7 @@ _V1: Final = "/v1/{space}"
 _MANAGE: Final = f"{_V1}/management"
 _FACTS: Final = f"{_V1}/facts"
 _CAPSULES: Final = "/host/v1/{space}/capsules"
+_GOVERNANCE: Final = "/host/v1/{space}/governance"
 _GRAY: Final = f"{_V1}/graymatter"
 
 ENDPOINTS: Final[dict[str, Endpoint]] = {
@@ -95,6 +96,13 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "verify_capsule": Endpoint("POST", f"{_CAPSULES}/verify", "management"),
     "preview_capsule": Endpoint("POST", f"{_CAPSULES}/preview", "management"),
     "import_capsule": Endpoint("POST", f"{_CAPSULES}/import", "management"),
+    "governance": Endpoint("GET", _GOVERNANCE, "management"),
+    "governance_command": Endpoint("POST", f"{_GOVERNANCE}/commands", "management"),
+    "governance_records": Endpoint("GET", f"{_GOVERNANCE}/records/{{kind}}", "management"),
+    "governance_effective": Endpoint("GET", f"{_GOVERNANCE}/effective", "management"),
+    "governance_decide": Endpoint("POST", f"{_GOVERNANCE}/decide", "management"),
+    "governance_audit": Endpoint("GET", f"{_GOVERNANCE}/audit", "management"),
+    "governance_refusals": Endpoint("GET", f"{_GOVERNANCE}/refusals", "management"),
     "restore_capsule": Endpoint("POST", "/admin/{space}/restore_capsule", "management"),
     "mcp": Endpoint("POST", "/mcp/{space}", "mcp"),
     "facts_recall": Endpoint("POST", f"{_FACTS}/recall", "reads"),

@@ -15,6 +15,8 @@ import re
 from collections.abc import Callable
 from typing import Final, Literal
 
+import msgspec
+
 from core.errors import NoemaError
 from core.ports import Clock
 from core.service.values import Caller, Scope
@@ -24,12 +26,13 @@ from functions.http import HttpRequest
 from functions.keys import PublicKey
 from functions.settings import Settings, is_loopback
 
-Admission = Literal["open", "any", "public", "read", "write", "manage", "admin"]
+Admission = Literal["open", "any", "public", "read", "write", "manage", "admin", "host"]
 """Classes of routes.
 
 open: anybody, even without keys. any: any credential that is good for the space, on a public space anybody; what
 is called then asks for more (`Gate.require`). public: scope read; on a public space anybody. read, write: that scope.
-manage: scope write, by CWT. admin: a manager's CWT for every space, signed with an admin key.
+manage: scope write, by CWT. admin: a manager's CWT for every space, signed with an admin key. host: a CWT of the space,
+which the space's records then judge, or what admits to admin, as the host's operator.
 """
 
 NEEDS: Final[dict[Admission, Scope]] = {
@@ -42,7 +45,9 @@ NEEDS: Final[dict[Admission, Scope]] = {
 _PUBLICLY: Final = ("any", "public")  # what nobody in particular may do with a public space
 ANY_SPACE: Final = "*"
 ANONYMOUS: Final = Caller(subject="anonymous", channel="rest", scope="read", kind="anonymous")
-LOCAL: Final = Caller(subject="local", channel="rest", scope="*", manager=True, everywhere=True)
+LOCAL: Final = Caller(
+    subject="local", channel="rest", scope="*", manager=True, everywhere=True, operator=True
+)
 _BEARER: Final = re.compile(r"bearer +([^\s,]+) *\Z", re.IGNORECASE)
 _ST: Final = "ST"  # a CWT begins with other characters in every spelling
 
@@ -103,6 +108,8 @@ class Gate:
             return self._admin(credential)
         if space is None:
             raise unauthenticated()
+        if admission == "host" and (operator := self._operator(credential)) is not None:
+            return operator
         caller = self._in_space(credential, space)
         self._check_scope(admission, caller, space)
         return caller
@@ -148,6 +155,15 @@ class Gate:
         self._check_scope("admin", caller, None)
         return caller
 
+    def _operator(self, credential: str) -> Caller | None:
+        """Who a manager's credential makes on a host's route; None for any other credential."""
+        if credential.startswith(_ST):
+            return None
+        try:
+            return msgspec.structs.replace(self._admin(credential), operator=True)
+        except NoemaError:
+            return None
+
     def _verified(self, credential: str, keys: tuple[PublicKey, ...]) -> cwts.Claims:
         try:
             return cwts.verify(credential, keys, self._clock.now() / 1000)
@@ -165,7 +181,7 @@ class Gate:
         )
 
     def _check_scope(self, admission: Admission, caller: Caller, space: str | None) -> None:
-        if admission == "manage" and caller.kind != "cwt":
+        if admission in ("manage", "host") and caller.kind != "cwt":
             raise NoemaError(
                 "NotAuthorized",
                 "a space token may not manage its space",

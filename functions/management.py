@@ -22,7 +22,7 @@ from core.protocol.http_types import (
 )
 from core.service.chain import CheckpointInput
 from core.service.erasure import ErasureReceipt
-from functions import capsules, facts, operators
+from functions import capsules, facts, governance, operators
 from functions.bootstrap import Services, services
 from functions.routing import Call, Route, Routes, respond
 
@@ -47,6 +47,7 @@ def _update_byok(found: Services, call: Call) -> bool:
 ROUTES: Final[Routes] = {
     **facts.MANAGES,
     **capsules.MANAGES,
+    **governance.HOSTS,
     **operators.ROUTES,
     "create_space": Route(
         admit="admin",

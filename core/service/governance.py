@@ -10,6 +10,8 @@ place for state, history and audit.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -40,6 +42,7 @@ from core.model.instants import Instant
 from core.model.log import SpaceMeta
 from core.ports import Clock
 from core.service.commit import Commits
+from core.service.refusals import Refusals
 from core.service.spaces import Spaces
 from core.service.values import Idempotency, Proposal
 from core.state.space import SpaceState
@@ -70,12 +73,16 @@ class GovernanceService:
         spaces: reads.
         commits: the one commit loop.
         clock: the time.
+        refusals: counts what was refused; None: nobody does.
     """
 
-    def __init__(self, spaces: Spaces, commits: Commits, clock: Clock) -> None:
+    def __init__(
+        self, spaces: Spaces, commits: Commits, clock: Clock, *, refusals: Refusals | None = None
+    ) -> None:
         self._spaces = spaces
         self._commits = commits
         self._clock = clock
+        self._refusals = refusals
 
     # --- commands
 
@@ -88,6 +95,7 @@ class GovernanceService:
         deadline: Instant,
         operator: bool = False,
         idempotency: Idempotency | None = None,
+        expected: int | None = None,
     ) -> Outcome:
         """Carry out a command under the records in force when it commits.
 
@@ -100,18 +108,31 @@ class GovernanceService:
             deadline: when to give up (ms).
             operator: the host vouches for the caller (Governance §171); the audit says so.
             idempotency: the retry key.
+            expected: the version of the records that the caller has read; None for any.
 
         Raises:
-            NoemaError: NotAuthorized, RequiresApproval, RequiresStrongerAuthentication; what is wrong with the
+            NoemaError: VersionConflict where the records have moved; NotAuthorized, RequiresApproval, RequiresStrongerAuthentication; what is wrong with the
                 command; NotFoundOrNotVisible for elements there are not; else as `Commits.commit`.
         """
 
         def decide(state: SpaceState) -> Proposal:
             attempt = _Attempt(state, command, principal, max(self._clock.now(), state.at), operator=operator)
+            _check_version(attempt.before, expected)
             return attempt.proposal()
 
-        committed = self._commits.commit(space_id, decide, deadline=deadline, idempotency=idempotency)
+        with self._counting(space_id, principal):
+            committed = self._commits.commit(space_id, decide, deadline=deadline, idempotency=idempotency)
         return msgspec.convert(committed.outcome, Outcome)
+
+    @contextmanager
+    def _counting(self, space_id: str, principal: Principal) -> Iterator[None]:
+        """Count what is refused."""
+        try:
+            yield
+        except NoemaError as error:
+            if self._refusals is not None:
+                self._refusals.note(space_id, principal, error.code, error.details)
+            raise
 
     # --- reading
 
@@ -208,20 +229,22 @@ class GovernanceService:
         space_id: str,
         principal: Principal,
         *,
-        after: int = 0,
+        after: int | None = None,
         limit: int = 100,
         control_only: bool = False,
         operator: bool = False,
     ) -> tuple[list[Entry], int]:
         """Entries of the commits after a log version, oldest first, and the version to go on from.
 
+        None as `after` begins with the oldest that is kept.
+
         Raises:
             NoemaError: NotAuthorized for who has no `read_audit`; HistoricalSnapshotUnavailable for a version before
                 what is kept.
         """
-        state = self._spaces.load(space_id)
-        if not operator:
-            self._check_permission(state, principal, ("read_audit",))
+        state = self.check_auditor(space_id, principal, operator=operator)
+        if after is None:
+            after = max(self._spaces.head(space_id).floor - 1, 0)
         found: list[Entry] = []
         limit = min(max(limit, 1), _PAGE)
         while after < state.ver and len(found) < limit:
@@ -238,6 +261,17 @@ class GovernanceService:
         return found, after
 
     # --- who may read them
+
+    def check_auditor(self, space_id: str, principal: Principal, *, operator: bool = False) -> SpaceState:
+        """The space's state, for who may read its audit.
+
+        Raises:
+            NoemaError: NotAuthorized for who has no `read_audit`.
+        """
+        state = self._spaces.load(space_id)
+        if not operator:
+            self._check_permission(state, principal, ("read_audit",))
+        return state
 
     def _described(self, state: SpaceState) -> dict[str, Json]:
         control = control_of(state.meta)
@@ -257,12 +291,24 @@ class GovernanceService:
     def _check_permission(self, state: SpaceState, principal: Principal, names: tuple[str, ...]) -> None:
         control = control_of(state.meta) or _first(state.meta)
         access = Access(principal, control, state, self._clock.now())
-        if not any(access.may(name) for name in names):
+        if any(access.may(name) for name in names):
+            return
+        with self._counting(state.meta.space_id, principal):
             raise NoemaError(
                 "NotAuthorized",
                 "you may not read this space's governance",
                 details={"permissions": list(names)},
             )
+
+
+def _check_version(control: Control, expected: int | None) -> None:
+    if expected is not None and expected != control.version:
+        raise NoemaError(
+            "VersionConflict",
+            f"the records are at version {control.version}, not {expected}",
+            hint="Read them again and decide on what they are now.",
+            details={"version": control.version, "expected": expected},
+        )
 
 
 def _first(meta: SpaceMeta) -> Control:

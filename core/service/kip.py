@@ -84,6 +84,7 @@ class Kip:
         secret: signs cursors and snapshot tokens; the same in every process of a deployment.
         vectors: gives search by meaning when it is needed; without it there is none.
         signer, verifier: signs what leaves the deployment, and checks what comes; without them nothing is.
+        refused: told of each refusal: space, principal, code and details; without it nobody is.
     """
 
     def __init__(
@@ -97,7 +98,9 @@ class Kip:
         signer: Signer | None = None,
         verifier: Verifier | None = None,
         vectors: Callable[[], Vectors] | None = None,
+        refused: Callable[[str, Principal, str, dict[str, Any] | None], None] | None = None,
     ) -> None:
+        self._refused = refused
         self._spaces = spaces
         self._commits = commits
         self._erasures = erasures
@@ -150,7 +153,15 @@ class Kip:
         except NoemaError as error:
             self._spaces.head(space_id)  # a space that is not there is said to be so before anything else
             return failure(error, request)
-        return _Run(self, space_id, plan, context, until, fence=fence).respond()
+        response = _Run(self, space_id, plan, context, until, fence=fence).respond()
+        self._tell_refusals(space_id, principal, response)
+        return response
+
+    def _tell_refusals(self, space_id: str, principal: Principal, response: Response) -> None:
+        for result in response.results or ():
+            error = result.error
+            if self._refused is not None and isinstance(error, dict):
+                self._refused(space_id, principal, str(error.get("code")), error.get("details"))
 
     # --- what a run needs of the world
 

@@ -23,7 +23,7 @@ class Caller(msgspec.Struct, frozen=True):
     subject: the CWT `sub`, or `token:<name>` for a space token, or `anonymous` on a public space.
     channel: rest, mcp, kip, cli, queue or schedule.
     labels: restrictions of a labelled space token; None is unrestricted.
-    everywhere: the credential is good for every space.
+    everywhere: the credential is good for every space. operator: the host vouches for the caller (break glass).
     """
 
     subject: str
@@ -33,6 +33,7 @@ class Caller(msgspec.Struct, frozen=True):
     manager: bool = False
     labels: tuple[str, ...] | None = None
     everywhere: bool = False
+    operator: bool = False
 
     @property
     def origin(self) -> Origin:

@@ -126,6 +126,16 @@ def again_sk(number: int) -> str:
     return f"Q#{number:0{NUMBER_WIDTH}d}"
 
 
+def refusal_sk(day: str, *parts: str) -> str:
+    """The row that counts refusals of one day (`2026-11-30`) that have the same parts."""
+    return f"RF#{day}#{_digest(*parts)[:40]}"
+
+
+def refusal_rows(day: str) -> tuple[str, str]:
+    """The first and last possible key of refusals from a day on."""
+    return f"RF#{day}", f"RF#{_LAST}"
+
+
 def echo_sk() -> str:
     """The row that notes by digest what was served lately, beside the log."""
     return "E#served"

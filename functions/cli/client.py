@@ -47,6 +47,7 @@ class Client:
         query: dict[str, str | int] | None = None,
         key: str | None = None,
         patient: bool = False,
+        if_match: int | None = None,
     ) -> Any:  # the JSON the service answers with
         """The service's whole answer.
 
@@ -57,16 +58,18 @@ class Client:
             query: parameters.
             key: an idempotency key: the same request may then be sent again and is done once.
             patient: repeat while the service is busy or out of reach; only for calls that may be repeated.
+            if_match: the version that what is changed must still have.
 
         Raises:
             Failure: the service said no, or could not be reached.
         """
+        headers = {} if key is None else {"idempotency-key": key}
+        if if_match is not None:
+            headers["if-match"] = str(if_match)
         for attempt in range(1, _TRIES + 1):
             last = not patient or attempt == _TRIES
             try:
-                response = self._http.request(
-                    method, path, json=body, params=query, headers={"idempotency-key": key} if key else None
-                )
+                response = self._http.request(method, path, json=body, params=query, headers=headers)
             except httpx.TransportError as error:
                 if last:
                     raise self._unreachable(error) from error

@@ -26,6 +26,7 @@ _COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "import": ("functions.cli.importing", "import_file", "Import a conversation file; can be resumed."),
     "migrate": ("functions.cli.migrate", "migrate", "Take over a graph of KIP 1.x."),
     "capsule": ("functions.cli.capsule", "capsule", "Export a memory, verify one, or import it."),
+    "governance": ("functions.cli.governance", "governance", "Say who may know and do what in a space."),
     "facts": ("functions.cli.facts", "facts", "Keep and recall the facts of agents; export and import them."),
     "keygen": ("functions.cli.keys", "keygen", "Make a signing key."),
     "token": ("functions.cli.keys", "token", "Mint an access token (a CWT)."),
