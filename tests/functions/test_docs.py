@@ -114,3 +114,12 @@ def test_the_missing_routes_are_named() -> None:
             }
             known |= {"responses": "attention"}
             assert known.get(last, last) in text, endpoint.path
+
+
+def test_nobody_is_told_to_install_a_package_named_like_this_one() -> None:
+    """The name `noema` on PyPI is somebody else's package, so no text says to install it from there."""
+    root = Path(__file__).parents[2]
+    texts = [root / "README.md", *(root / "docs").rglob("*.md")]
+    texts += [path for folder in ("core", "functions", "infra") for path in (root / folder).rglob("*.*")]
+    told = re.compile(rb"(?:pip install|uvx|pipx \w+)[^\n]*?\s['\"]?noema\b")
+    assert [path.name for path in texts if path.suffix != ".pyc" and told.search(path.read_bytes())] == []
