@@ -61,10 +61,10 @@ class Service:
 
 
 def environment(**more: str) -> dict[str, str]:
-    """The environment of a command: ours, without settings of Noema's."""
+    """The environment of a command: ours, without settings of Noema's, and with no embedder that happens to be here."""
     dropped = ("NOEMA_", "ED25519", "ALLOW_", "MANAGERS", "AWS_")
     own = {name: value for name, value in os.environ.items() if not name.startswith(dropped)}  # noqa: TID251
-    return {**own, "PYTHONPATH": str(ROOT), **more}
+    return {**own, "PYTHONPATH": str(ROOT), "NOEMA_EMBEDDER": "none", **more}
 
 
 @contextmanager

@@ -6,120 +6,20 @@ function has the rights of its role in the template and no more. Only the bucket
 for TLS, and for a condition key (the If-None-Match header) that ministack does not know.
 """
 
-import os
-import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import cbor2
-import httpx
 import pytest
 
 from core.ports import Update
 from core.storage.layout import DUE_PK, due_rows
 from functions.minting import generate_key, mint
 from infra.aws.table import DynamoTable
-from tests.ministack import LocalAws, find_executable, free_port, fresh_name, wait_until_healthy
+from tests.e2e.deployed import WAIT_S, Stack
 
 pytestmark = pytest.mark.ministack
-ROOT = Path(__file__).resolve().parents[2]
-WAIT_S = 60.0
 TICK_S = 150.0  # the Scheduler rings once a minute
-
-
-class Stack:
-    """A deployed stack: its API, its outputs, and tokens for it."""
-
-    def __init__(self, aws: LocalAws, name: str, private: str) -> None:
-        self.aws = aws
-        self.name = name
-        self._private = private
-        cloud = self.client("cloudformation").describe_stacks(StackName=name)["Stacks"][0]
-        self.outputs = {each["OutputKey"]: each["OutputValue"] for each in cloud["Outputs"]}
-        self.http = httpx.Client(
-            base_url=f"{aws.url}/_aws/execute-api/{self.outputs['ApiId']}/$default",
-            trust_env=False,
-            timeout=60,
-        )
-
-    def client(self, service: str) -> Any:
-        return self.aws.session().client(service, endpoint_url=self.aws.url)
-
-    def token(self, audience: str, scope: str = "*") -> str:
-        now = int(time.time())  # noqa: TID251 - the deployed functions check the real time
-        return mint(self._private, subject="ada", audience=audience, scope=scope, now_s=now)
-
-    def send(self, method: str, path: str, body: Any = None, token: str | None = None) -> httpx.Response:
-        headers = {"authorization": f"Bearer {token}"} if token else {}
-        return self.http.request(method, path, json=body, headers=headers)
-
-    def call(self, method: str, path: str, body: Any = None, token: str | None = None) -> Any:
-        response = self.send(method, path, body, token)
-        assert response.status_code == 200, f"{method} {path}: {response.status_code} {response.text}"
-        return response.json()["result"]
-
-    def create_space(self, space: str) -> None:
-        self.call(
-            "POST", "/admin/create_space", {"user": "ada", "space_id": space, "tier": 2}, self.token("*")
-        )
-
-    def wait_formed(self, space: str, conversation: int, seconds: float = WAIT_S) -> None:
-        deadline = time.monotonic() + seconds
-        token = self.token(space)
-        while (
-            self.call("GET", f"/v1/{space}/formation_status", token=token)["formation_processed_id"]
-            < conversation
-        ):
-            assert time.monotonic() < deadline, f"not formed after {seconds} s"
-            time.sleep(0.3)  # noqa: TID251 - other processes are at work
-
-
-@pytest.fixture(name="aws", scope="module")
-def _aws(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAws]:
-    """A ministack of our own that checks rights; credentials named `test` are the account's root."""
-    executable = find_executable()
-    if executable is None:
-        pytest.skip("no ministack: scripts/test installs one into .venv-ministack")
-    work, port = tmp_path_factory.mktemp("ministack"), free_port()
-    env = {
-        **os.environ,  # noqa: TID251 - of a process of our own
-        "BIND_HOST": "127.0.0.1", "GATEWAY_PORT": str(port), "TMPDIR": str(work), "LOG_LEVEL": "WARNING",
-        "IOT_MTLS_ENABLED": "0", "AUTH": "true",
-    }  # fmt: skip
-    with (work / "log").open("wb") as log:
-        process = subprocess.Popen([executable], env=env, stdout=log, stderr=log)
-        try:
-            wait_until_healthy(f"http://127.0.0.1:{port}", process, work / "log")
-            yield LocalAws(f"http://127.0.0.1:{port}")
-        finally:
-            process.terminate()
-            process.wait(30)
-
-
-@pytest.fixture(name="stack", scope="module")
-def _stack(aws: LocalAws) -> Stack:
-    if not (ROOT / ".venv-sam" / "bin" / "sam").exists():
-        pytest.skip("scripts/test installs SAM CLI into .venv-sam")
-    name = fresh_name("stack")
-    private, public = generate_key()
-    overrides = [
-        f"TenantPublicKeys={public}",
-        f"AdminPublicKeys={public}",
-        "Managers=ada",
-        "McpHosts=127.0.0.1",
-        "SpaceModels=on",
-    ]
-    env = {**os.environ, "NOEMA_MINISTACK": aws.url}  # noqa: TID251 - the command's own
-    done = subprocess.run(
-        ["scripts/deploy", "--local", "--stack", name, "--parameter-overrides", *overrides],
-        cwd=ROOT, env=env, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
-    stack = Stack(aws, name, private)
-    stack.client("s3").delete_bucket_policy(Bucket=stack.outputs["BucketName"])
-    return stack
 
 
 MESSAGES = [
