@@ -241,7 +241,9 @@ def _named(view: View, text: str) -> list[Concept]:
             name = " ".join(tokens[i : i + size])
             if places & taken or len(name) < 2:
                 continue
-            people = find_named(view, name) or (find_named(view, name.title()) if name.islower() else [])
+            # "alice" asks for Alice, and "Alice" for who is known by the key alice alone.
+            other = name.title() if name.islower() else name.lower() if name.istitle() else name
+            people = find_named(view, name) or find_named(view, other)
             for person in people:
                 found[person.id] = person
                 taken |= places

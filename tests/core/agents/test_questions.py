@@ -47,6 +47,16 @@ def test_who_somebody_is_is_told_by_their_relations(memory: Memory) -> None:
     assert ask(memory, "Who is Eve?").text.startswith("Eve is Alice's boss")
 
 
+@pytest.mark.parametrize("name", ["dora", "Dora"])
+@pytest.mark.parametrize("asked", ["dora", "Dora"])
+def test_a_name_is_known_in_either_spelling(name: str, asked: str) -> None:
+    """Who is known by a key in small letters alone is meant by the name with a capital, and the other way round."""
+    memory = Memory()
+    memory.say("I live in Berlin.", by=name)
+
+    assert "Berlin" in ask(memory, f"Where does {asked} live?").text
+
+
 @pytest.mark.parametrize("query", ["Alice", "Tell me about Alice", "What do you know about Alice?"])
 def test_a_broad_question_gets_all_that_is_believed(memory: Memory, query: str) -> None:
     """Who asks for nothing in particular is told everything."""
