@@ -44,9 +44,7 @@ from core.model.elements import Activity, Concept, Json, Origin
 from core.model.instants import Instant
 from core.models.budget import Limits, Meter, estimate_request
 from core.models.chat import (
-    Capabilities,
     ChatModel,
-    ChatReply,
     ChatRequest,
     ModelFault,
     Models,
@@ -59,12 +57,13 @@ from core.schema.environment import environment_of
 from core.service.agent_tools import Toolbox, Writing
 from core.service.commit import Commits
 from core.service.conversations import Record
-from core.service.formation_place import CALL_MS, COMMIT_MS, Kept, Outcome, Place, add_warnings
+from core.service.formation_place import COMMIT_MS, Kept, Outcome, Place, add_warnings
 from core.service.kip import Kip
 from core.service.notes import Notes
 from core.service.spaces import Spaces
 from core.service.thinking import Allowance, Terms, Unlimited, drive
 from core.service.values import Idempotency, Proposal
+from core.service.watching import Watched
 from core.state.space import SpaceState
 from core.storage.layout import conversation_sk, space_pk
 from core.transaction.draft import Draft
@@ -178,30 +177,6 @@ class _Means(msgspec.Struct, frozen=True):
     allowance: Allowance
 
 
-class _Watched:
-    """A model that is only asked while the lease holds, and never for longer than it does."""
-
-    def __init__(self, model: ChatModel, lease: Kept, clock: Clock) -> None:
-        self.name = model.name
-        self.capabilities: Capabilities = model.capabilities
-        self._model = model
-        self._lease = lease
-        self._clock = clock
-
-    def chat(
-        self,
-        request: ChatRequest,
-        *,
-        deadline: Instant,
-        on_text: Callable[[str], None] | None = None,
-        cancelled: Callable[[], bool] | None = None,
-    ) -> ChatReply:
-        """As the model's."""
-        self._lease()
-        until = min(deadline, self._clock.now() + CALL_MS)
-        return self._model.chat(request, deadline=until, on_text=on_text, cancelled=cancelled)
-
-
 class _Reader:
     """One conversation, read by a model."""
 
@@ -212,7 +187,7 @@ class _Reader:
         self._place = place
         self._lease = lease
         self._clock = mind.clock
-        self._model = _Watched(model, lease, mind.clock)
+        self._model = Watched(model, lease, mind.clock)
         self._began = mind.clock.now()
         record, limits = place.record, means.limits
         self._meter = Meter(

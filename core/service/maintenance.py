@@ -16,6 +16,7 @@ A store that does not answer ends the worker's turn, not the run.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -25,20 +26,22 @@ from core.model.elements import Json
 from core.model.instants import Instant
 from core.ports import Clock, Delete, Entropy, Queue, Row, StoreFault, Table, Write
 from core.protocol.http_types import AgentOutput
-from core.protocol.memory_types import MaintenanceInput, MaintenanceScope
+from core.protocol.memory_types import MaintenanceInput, MaintenanceScope, MaintenanceTrigger
 from core.service.commit import Commits, Fenced
 from core.service.conversations import Conversations
 from core.service.faults import reading
 from core.service.hints import FORMATION, MAINTENANCE, send_hint
 from core.service.leases import Leases
 from core.service.maintenance_marks import DAY_MS, Marks
-from core.service.maintenance_run import LEASE_MS, ROLE, Ran, Tools, Turn
+from core.service.maintenance_place import ROLE, Maintainer
+from core.service.maintenance_run import LEASE_MS, Ran, Tools, Turn
 from core.service.spaces import Spaces
 from core.service.values import Caller
 from core.storage.layout import DUE_PK, clock_of, clock_rows, due_sk, following
 
 WEEK_MS: Final = 7 * DAY_MS
 FULL, QUICK, DAYDREAM = 168, 42, 21  # formations after which a run is due (contract §6.1)
+REST_MS: Final = 3600 * 1000  # after a failed run, until the number of conversations starts another
 _PAGE: Final = 100
 _SWEPT: Final = 1_000  # spaces that one tick hints at
 _SYSTEM: Final = Caller("maintenance", "schedule", None, kind="system")
@@ -73,6 +76,8 @@ class Maintenance:
         commits: Commits,
         leases: Leases,
         conversations: Conversations,
+        keeper: Callable[[], Maintainer] | None = None,
+        paced: bool = True,
     ) -> None:
         self.table = table
         self.queue = queue
@@ -82,6 +87,8 @@ class Maintenance:
         self.commits = commits
         self.leases = leases
         self.conversations = conversations
+        self.keeper = keeper
+        self._paced = paced
         self._marks = Marks(table)
 
     # --- starting
@@ -129,11 +136,28 @@ class Maintenance:
         if marks.get("run") is not None:
             return True
         scope = due_scope(head.number("formed"), marks)
-        if scope is not None:
+        if scope is not None and self._has_rested(marks):
             return self._start(space_id, MaintenanceInput(trigger="threshold", scope=scope))
         if marks.get("due") is None and head.number("formed"):
             self._marks.wind(space_id, marks, self.clock.now() + DAY_MS)
         return False
+
+    def _has_rested(self, marks: Row) -> bool:
+        """Whether a run that failed is long enough ago for the next; each may cost a model's time."""
+        failed = marks.get("failed_at")
+        return not isinstance(failed, int) or self.clock.now() - failed >= REST_MS
+
+    def wind(self, space_id: str) -> bool:
+        """Give a space that remembers anything a clock, if it has none: one of facts, or of KIP commands alone.
+
+        Raises:
+            NoemaError: `NotFoundOrNotVisible`, `ServiceUnavailable`.
+        """
+        marks = self._marks.read(space_id)
+        if marks.get("due") is not None or marks.get("run") is not None or not self.spaces.head(space_id).seq:
+            return False
+        self._marks.wind(space_id, marks, self.clock.now() + DAY_MS)
+        return True
 
     def _start(self, space_id: str, wish: MaintenanceInput) -> bool:
         """Start a run of the host's own, unless somebody else did."""
@@ -175,10 +199,13 @@ class Maintenance:
         if marks.get("run") is None:
             head = self.spaces.head(space_id)
             due = marks.get("due")
-            if not isinstance(due, int) or due > now or not head.number("formed"):
+            scope = due_scope(head.number("formed"), marks) if self._has_rested(marks) else None
+            over = isinstance(due, int) and due <= now and head.seq > 0
+            if scope is None and not over:
                 return Ran()
-            scope = due_scope(head.number("formed"), marks) or _by_clock(marks, now)
-            self._start(space_id, MaintenanceInput(trigger="scheduled", scope=scope))
+            trigger: MaintenanceTrigger = "scheduled" if over else "threshold"
+            wish = MaintenanceInput(trigger=trigger, scope=scope or _by_clock(marks, now))
+            self._start(space_id, wish)
         owner = self.entropy.token(12).hex()
         fence = self.leases.acquire(space_id, ROLE, owner, LEASE_MS, apart="formation")
         if fence is None:
@@ -191,6 +218,8 @@ class Maintenance:
             self.leases,
             self.conversations,
             self._marks,
+            self.keeper,
+            self._paced,
         )
         turn = Turn(tools, space_id, fence, deadline)
         try:

@@ -17,9 +17,11 @@ import msgspec
 from core.agents.maintenance.census import census
 from core.agents.maintenance.corrections import Stretch, revised, tallies
 from core.agents.maintenance.decay import decay
+from core.agents.maintenance.due import raise_due
 from core.agents.maintenance.retention import sweep
 from core.agents.maintenance.selftest import self_test
 from core.agents.maintenance.tasks import conflicting, file_conflict
+from core.agents.maintenance.working import close_tasks
 from core.model.elements import Json
 from core.model.instants import Instant
 from core.ports import Row, Update, Write
@@ -33,13 +35,19 @@ from core.transaction.draft import Draft
 MOST_ROOTS: Final = 50
 MOST_ACTORS: Final = 50  # counted in one commit: each is a row of its transaction
 BATCHES: Final = 20  # commits of one pass in one run; the next run goes on
+MAX_SHOWN: Final = 5_000  # ids of what a model saw that a run's row keeps
+MOST_DUE: Final = 50  # due Commitments that a report names
 RETEST_MS: Final = 30 * 24 * 3600 * 1000
 
 PASSES: Final[Mapping[MaintenanceScope, tuple[str, ...]]] = {
-    "daydream": ("decay", "corrections", "self_test"),
-    "quick": ("decay", "corrections", "self_test"),
-    "full": ("decay", "corrections", "retention", "census", "self_test"),
+    "daydream": ("decay", "corrections", "commitments", "tasks", "phases", "self_test"),
+    "quick": ("decay", "corrections", "commitments", "tasks", "phases", "self_test"),
+    "full": ("decay", "corrections", "retention", "census", "commitments", "tasks", "phases", "self_test"),
 }
+THINKING: Final = "phases"
+"""The pass that a model makes, where the space has one (`core.service.maintenance_model`)."""
+SETTLING: Final = ("decay", "corrections", "retention", "commitments", "tasks", "self_test")
+"""The passes of which the settlement tells."""
 
 
 class Report(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -49,7 +57,11 @@ class Report(msgspec.Struct, kw_only=True, omit_defaults=True):
     decay: dict[str, Json] | None = None
     corrections: dict[str, Json] | None = None
     retention: dict[str, Json] | None = None
+    commitments: dict[str, Json] | None = None
+    tasks: dict[str, Json] | None = None
     self_test: dict[str, Json] | None = None
+    phases: list[dict[str, Json]] = []
+    shown: list[str] = []
     predicates: dict[str, int] | None = None
     source_reliability: dict[str, dict[str, Json]] = {}
     revised_roots: list[dict[str, Json]] = []
@@ -58,7 +70,14 @@ class Report(msgspec.Struct, kw_only=True, omit_defaults=True):
     def named(self) -> set[str]:
         """Every element the report names."""
         roots = {name for each in self.revised_roots for name in (each["root"], *each["dependents"])}
-        return roots | set(self.source_reliability)
+        raised = set() if self.commitments is None else set(self.commitments.get("due", ()))
+        return roots | raised | set(self.source_reliability) | set(self.shown)
+
+    def told(self, phase: dict[str, Json]) -> None:
+        """Add what a model said of a phase, and the elements whose words it may have repeated."""
+        shown = phase.pop("shown", [])
+        self.phases = [*self.phases, phase]
+        self.shown = list(dict.fromkeys((*self.shown, *shown)))[:MAX_SHOWN]
 
 
 class Piece(msgspec.Struct):
@@ -70,11 +89,20 @@ class Piece(msgspec.Struct):
     rows: tuple[Write, ...] = ()
 
 
+class Quiz(msgspec.Struct, frozen=True):
+    """Questions for the next memories that are tested, by id, of which so many were asked for; or why there are none."""
+
+    queries: dict[str, str] | None
+    asked: int = 0
+    reason: str = ""
+
+
 class Stage(msgspec.Struct, frozen=True, kw_only=True):
     """What a pass may know: the space's marks, the policy of this run, and what was read for it beforehand.
 
     stretch: the piece of the log to look at; None if there is nothing new. skipped: part of the log is no longer kept.
-    more: there is more of the log. totals: how often each actor of the stretch was corrected before.
+    more: there is more of the log. totals: how often each actor of the stretch was corrected before. paced: whether a
+    memory fades once a week at most. quiz: the questions a model made for the self-test.
     """
 
     space_id: str
@@ -84,6 +112,8 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     skipped: bool = False
     more: bool = False
     totals: Mapping[str, int] = {}
+    paced: bool = True
+    quiz: Quiz | None = None
 
     def number(self, name: str) -> int | None:
         """A numeric mark."""
@@ -95,9 +125,16 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
         value = self.marks.get(name)
         return value if isinstance(value, str) else None
 
+    def tested_from(self, now: Instant) -> tuple[str | None, Instant]:
+        """Where the self-test goes on, and since when; what was tested a month ago is tested again."""
+        since = self.number("test_from")
+        if since is None or now - since >= RETEST_MS:
+            return None, now
+        return self.text("test_place"), since
+
 
 def _decay(draft: Draft, stage: Stage, report: Report) -> Piece:
-    piece = decay(draft, stage.policy, stage.text("place"))
+    piece = decay(draft, stage.policy, stage.text("place"), paced=stage.paced)
     report.decay = _plus(report.decay, decayed=piece.decayed, looked_at=piece.looked_at)
     report.decay["complete"] = piece.place is None
     return Piece(piece.place is None, {"place": piece.place}, {"decayed": piece.decayed})
@@ -157,19 +194,35 @@ def _census(draft: Draft, stage: Stage, report: Report) -> Piece:
     return Piece(done=True, assign={"audit": msgspec.json.encode(audit).decode()})
 
 
+def _commitments(draft: Draft, stage: Stage, report: Report) -> Piece:
+    piece = raise_due(draft, stage.text("due_place"))
+    before = report.commitments or {}
+    report.commitments = _plus(report.commitments, raised=len(piece.raised))
+    report.commitments["due"] = [*before.get("due", ()), *piece.raised][:MOST_DUE]
+    return Piece(piece.place is None, {"due_place": piece.place})
+
+
+def _tasks(draft: Draft, stage: Stage, report: Report) -> Piece:
+    del stage
+    found = close_tasks(draft, environment_of(draft.meta))
+    report.tasks = {"closed": len(found.closed), "waiting": found.waiting}
+    return Piece(done=True)
+
+
 def _self_test(draft: Draft, stage: Stage, report: Report) -> Piece:
-    sample, place, since = (
-        stage.policy.self_test_queries_per_cycle,
-        stage.text("test_place"),
-        stage.number("test_from"),
-    )
+    sample = stage.policy.self_test_queries_per_cycle
     if sample == 0:
         return Piece(done=True)
-    if since is None or draft.now - since >= RETEST_MS:
-        place, since = None, draft.now  # what was tested a month ago is tested again
-    tested = self_test(draft, place, sample)
+    place, since = stage.tested_from(draft.now)
+    quiz = stage.quiz
+    if quiz is not None and quiz.queries is None:
+        report.self_test = {"skipped": quiz.reason}
+        return Piece(done=True)
+    tested = self_test(
+        draft, place, sample if quiz is None else quiz.asked, None if quiz is None else quiz.queries
+    )
     counts = {"tested": tested.tested, "grounded": tested.grounded, "tasks": tested.tasks}
-    report.self_test = {**counts, "queries": "own words"}
+    report.self_test = {**counts, "queries": "own words" if quiz is None else "model"}
     kept = msgspec.json.encode({**report.self_test, "at": draft.now}).decode()
     assign: Row = {"test_place": tested.place, "test_from": since}
     if tested.tested:
@@ -184,6 +237,8 @@ STEPS: Final[Mapping[str, Pass]] = {
     "corrections": _corrections,
     "retention": _retention,
     "census": _census,
+    "commitments": _commitments,
+    "tasks": _tasks,
     "self_test": _self_test,
 }
 

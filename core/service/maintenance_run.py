@@ -7,6 +7,7 @@ must never live here: who may start a run and when (`core.service.maintenance`),
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
@@ -16,13 +17,27 @@ from core.errors import NoemaError
 from core.model.elements import Json, Origin
 from core.model.instants import Instant
 from core.ports import Clock, Row, StoreFault, Table, Update, When, Write
+from core.protocol.http_types import MemoryPolicy
 from core.protocol.memory_types import MaintenanceInput, MaintenanceScope
 from core.service.commit import Commits, Fenced, RowRefused
 from core.service.conversations import CITES, Conversations, Record
 from core.service.faults import reading
+from core.service.formation_place import Kept, add_warnings
 from core.service.leases import Leases
 from core.service.maintenance_marks import DAY_MS, Marks
-from core.service.maintenance_passes import BATCHES, MOST_ACTORS, PASSES, STEPS, Piece, Report, Stage
+from core.service.maintenance_passes import (
+    BATCHES,
+    MOST_ACTORS,
+    PASSES,
+    SETTLING,
+    STEPS,
+    THINKING,
+    Piece,
+    Quiz,
+    Report,
+    Stage,
+)
+from core.service.maintenance_place import ROLE, Maintainer, Sitting
 from core.service.memory_policy import policy_of, with_parameters
 from core.service.spaces import Spaces
 from core.service.values import Decide, Fence, Proposal
@@ -33,11 +48,11 @@ from core.storage.head import Head
 from core.storage.layout import conversation_sk, corrections_sk, maintenance_sk, space_pk
 from core.transaction.draft import Draft
 
-ROLE: Final = "maintenance"
 LEASE_MS: Final = 120_000
 COMMIT_MS: Final = 20_000
 WALL_MS: Final = 30 * 60 * 1000  # contract §6.1: a run that takes longer has failed
 STRETCH: Final = 50  # commits of the log read for one commit of ours
+Step = Literal["on", "later", "failed"]
 _TRANSIENT: Final = frozenset(["ServiceUnavailable", "SerializationConflict", "OutcomeUnknown"])
 
 
@@ -52,7 +67,7 @@ class Ran(msgspec.Struct, frozen=True):
 
 
 class Tools(msgspec.Struct, frozen=True):
-    """What a turn works with."""
+    """What a turn works with. keeper: maintains with models. paced: whether a memory fades once a week at most."""
 
     table: Table
     clock: Clock
@@ -61,19 +76,30 @@ class Tools(msgspec.Struct, frozen=True):
     leases: Leases
     conversations: Conversations
     marks: Marks
+    keeper: Callable[[], Maintainer] | None = None
+    paced: bool = True
 
 
 class Turn:
     """One worker's turn at the run of one space, under one lease."""
 
     def __init__(self, tools: Tools, space_id: str, fence: Fence, deadline: Instant) -> None:
-        self.fence = fence
+        self._lease = Kept(tools.leases, tools.clock, space_id, fence)
         self.number: int | None = None
         self.commits = 0
         self._tools = tools
         self._space_id = space_id
         self._deadline = deadline
         self._past: SpaceState | None = None  # the state at the end of the last stretch of the log
+
+    @property
+    def fence(self) -> Fence:
+        """The lease as it stands."""
+        return self._lease.fence
+
+    def now(self) -> Instant:
+        """The time."""
+        return self._tools.clock.now()
 
     def until_done(self) -> Ran:
         """One commit after another."""
@@ -95,70 +121,121 @@ class Turn:
                 tools.spaces.head(self._space_id)  # the space is gone: that is for the worker to see
                 tools.marks.wind(self._space_id, marks, tools.clock.now() + DAY_MS, run=None)
                 continue  # the run was forgotten with something that it named
-            self.fence = tools.leases.renew(self._space_id, self.fence, LEASE_MS)
+            self._lease.renew(LEASE_MS)
             try:
-                failed = self._step(record, marks)
+                step = self._step(record, marks)
             except RowRefused:
                 continue  # the rows moved under us: look again
             self.commits += 1
-            if failed:
+            if step == "failed":
                 return Ran(number, "failed", self.commits)
+            if step == "later":
+                return Ran(number, "working", self.commits, more=True)
 
-    def _step(self, record: Record, marks: Row) -> bool:
-        """One commit of the run; whether it failed with it."""
+    def _step(self, record: Record, marks: Row) -> Step:
+        """One commit of the run, or one phase with a model; what became of it."""
         report = msgspec.json.decode(record.text("report") or "{}", type=Report)
         passes = PASSES[msgspec.convert(record.text("scope"), MaintenanceScope)]
         now = self._tools.clock.now()
         if report.started and now - report.started > WALL_MS:
             self._end(record, marks, report, failed="deadline_reached")
-            return True
+            return "failed"
         if record.count("pass") >= len(passes):
             self._end(record, marks, report, failed=None)
-            return False
+            return "on"
         name = passes[record.count("pass")]
+        pen = Pen(self, record, report)
         try:
+            if name == THINKING:
+                step = self._think(pen, marks)
+                if step is not None:
+                    return step
+                following = record.count("pass") + 1  # it is never the last; nothing happened, so nothing is written
+                record = msgspec.structs.replace(record, row={**record.row, "pass": following})
+                name = passes[following]
             self._pass(record, marks, name)
         except (Fenced, RowRefused, StoreFault):
             raise
         except NoemaError as error:
             if error.code in _TRANSIENT or error.code == "NotFoundOrNotVisible":
                 raise
-            self._skip(record, report, name, error.code)
+            self._skip(pen, name, error.code)
         except Exception as error:  # noqa: BLE001 - a pass that breaks is told, and the others still run
-            self._skip(record, report, name, type(error).__name__)
-        return False
+            self._skip(pen, name, type(error).__name__)
+        return "on"
+
+    def _think(self, pen: Pen, marks: Row) -> Step | None:
+        """One phase with the space's model, or the end of all of them; None where there is no model."""
+        keeper = self._tools.keeper
+        sat = None if keeper is None else keeper().sit(self._sitting(pen, marks))
+        if sat is None:
+            return None
+        if sat.failed is not None:
+            self._end(pen.record, marks, pen.report, failed=sat.failed)
+            return "failed"
+        if not sat.over:
+            return "later" if sat.later else "on"
+        row: Row = {}
+        if sat.offline is not None:
+            row["warnings"] = add_warnings(pen.record, [f"phases_offline: {sat.offline}"])
+        piece = Piece(done=True, assign=sat.marks)
+        rows = tuple(self._rows(pen.record, pen.report, piece, row))
+        self.commit(lambda _: Proposal(None, rows=rows))
+        return "on"
+
+    def _sitting(self, pen: Pen, marks: Row) -> Sitting:
+        tools, record, report = self._tools, pen.record, pen.report
+        head, state = tools.spaces.read_current(self._space_id)
+        wall = (report.started or tools.clock.now()) + WALL_MS
+        return Sitting(
+            self._space_id,
+            str(head.instance),
+            record,
+            marks,
+            self._policy(record, state),
+            _assessment(report, state, head.number("formed")),
+            self._lease,
+            pen,
+            min(self._deadline, wall),
+        )
+
+    def _policy(self, record: Record, state: SpaceState) -> MemoryPolicy:
+        body = msgspec.convert(record.body or {}, MaintenanceInput)
+        return with_parameters(policy_of(state.meta), body.parameters)
 
     def _pass(self, record: Record, marks: Row, name: str) -> None:
-        stage = self._stage(record, marks, name)
+        stage, row = self._stage(record, marks, name)
         now = self._tools.clock.now()
 
         def decide(state: SpaceState) -> Proposal:
             draft = Draft(
                 state,
                 now=max(now, state.at),
-                origin=Origin(record.text("user") or ROLE, record.text("channel") or "schedule"),
+                origin=_origin(record),
                 transaction_class="maintenance",
             )
             report = msgspec.json.decode(record.text("report") or "{}", type=Report)
             report.started = report.started or now
             piece = STEPS[name](draft, stage, report)
             delta = draft.finish({"maintenance": record.number, "pass": name})
-            return Proposal(delta, rows=tuple(self._rows(record, report, piece)))
+            return Proposal(delta, rows=tuple(self._rows(record, report, piece, row)))
 
-        self._commit(decide)
+        self.commit(decide)
 
-    def _skip(self, record: Record, report: Report, name: str, reason: str) -> None:
+    def _skip(self, pen: Pen, name: str, reason: str) -> None:
         """Say that a pass failed and go on to the next; no mark moves."""
+        report = pen.report
         report.started = report.started or self._tools.clock.now()
         report.settlement_errors.append({"pass": name, "error": reason})
-        rows = tuple(self._rows(record, report, Piece(done=True)))
-        self._commit(lambda _: Proposal(None, rows=rows))
+        rows = tuple(self._rows(pen.record, report, Piece(done=True), {}))
+        self.commit(lambda _: Proposal(None, rows=rows))
 
-    def _commit(self, decide: Decide) -> None:
+    def commit(self, decide: Decide) -> None:
+        """One commit under the lease."""
         deadline = self._tools.clock.now() + COMMIT_MS
         self._tools.commits.commit(self._space_id, decide, deadline=deadline, fence=self.fence)
 
-    def _rows(self, record: Record, report: Report, piece: Piece) -> list[Write]:
+    def _rows(self, record: Record, report: Report, piece: Piece, row: Row) -> list[Write]:
         """The run's row and the space's marks after a commit, if both stand where the one before left them."""
         batches = record.count("batch") + 1
         over = piece.done or batches >= BATCHES
@@ -169,15 +246,20 @@ class Turn:
             "report": msgspec.json.encode(report).decode(),
             CITES: " ".join(sorted(report.named())) or None,
             "updated": self._tools.clock.now(),
+            **row,
         }
-        seen: Row = {"nonce": record.row["nonce"], "step": record.row.get("step"), "status": record.status}
         pk = space_pk(self._space_id)
         assign: Row = {**piece.assign, "start_at": report.started}
         space = Update(
             pk, maintenance_sk(), assign=assign, add=piece.add, when=When(equals={"run": record.number})
         )
-        run = Update(pk, conversation_sk(ROLE, record.number), assign=moved, when=When(equals=seen))
-        return [run, space, *piece.rows]
+        return [self.row(record, moved), space, *piece.rows]
+
+    def row(self, record: Record, assign: Row) -> Update:
+        """The run's row changed, if it stands where it was read."""
+        seen: Row = {"nonce": record.row["nonce"], "step": record.row.get("step"), "status": record.status}
+        sk = conversation_sk(ROLE, record.number)
+        return Update(space_pk(self._space_id), sk, assign=assign, when=When(equals=seen))
 
     def _end(self, record: Record, marks: Row, report: Report, *, failed: str | None) -> None:
         """Complete the run, or give it up; either way the space is free for the next."""
@@ -195,29 +277,37 @@ class Turn:
                 "step": record.count("step") + 1,
                 "updated": now,
             }
-            seen: Row = {"nonce": record.row["nonce"], "step": record.row.get("step")}
-            run = Update(
-                space_pk(self._space_id), conversation_sk(ROLE, record.number), row, when=When(equals=seen)
-            )
             assign: Row = {"run": None, "settlement": _settlement(result, now), "updated": now}
             if failed is None:
-                assign |= {f"m_{scope}": formed, f"at_{scope}": now}
+                assign |= {f"m_{scope}": formed, f"at_{scope}": now, "failed_at": None}
+            else:
+                assign |= {"failed_at": now}
             rows = tools.marks.moved(self._space_id, marks, now + DAY_MS, assign)
             head: Row = {} if failed else {"maintained": formed}
-            return Proposal(None, rows=(run, *rows), head=head)
+            return Proposal(None, rows=(self.row(record, row), *rows), head=head)
 
-        self._commit(decide)
+        self.commit(decide)
 
     # --- what is read before a commit
 
-    def _stage(self, record: Record, marks: Row, name: str) -> Stage:
+    def _stage(self, record: Record, marks: Row, name: str) -> tuple[Stage, Row]:
+        """What a pass may know, and what the run's row gains by finding it out."""
         tools = self._tools
         with reading():
             head, state = tools.spaces.read_current(self._space_id)
-        body = msgspec.convert(record.body or {}, MaintenanceInput)
-        policy = with_parameters(policy_of(state.meta), body.parameters)
-        stage = Stage(space_id=self._space_id, marks=marks, policy=policy)
-        return stage if name != "corrections" else self._with_log(stage, head)
+        policy = self._policy(record, state)
+        stage = Stage(space_id=self._space_id, marks=marks, policy=policy, paced=tools.paced)
+        if name == "corrections":
+            return self._with_log(stage, head), {}
+        if name == "self_test" and tools.keeper is not None and policy.self_test_queries_per_cycle:
+            report = msgspec.json.decode(record.text("report") or "{}", type=Report)
+            sitting = self._sitting(Pen(self, record, report), marks)
+            place, _ = stage.tested_from(tools.clock.now())
+            asked = tools.keeper().quiz(sitting, place, policy.self_test_queries_per_cycle)
+            if asked is not None:
+                quiz = Quiz(asked.queries, asked.asked, asked.reason)
+                return msgspec.structs.replace(stage, quiz=quiz), asked.row
+        return stage, {}
 
     def _with_log(self, stage: Stage, head: Head) -> Stage:
         """The next stretch of the log, the state before it, and what is counted of its actors already."""
@@ -255,11 +345,51 @@ class Turn:
         return self._tools.spaces.load_at(self._space_id, version=version)
 
 
-def _result(record: Record, report: Report, state: SpaceState, formed: int) -> dict[str, Json]:
-    """What a run says at its end: the settlement's counts and the assessment block (contract §6.3)."""
+class Pen:
+    """Writes on the row of one run on behalf of a phase; implements `core.service.maintenance_place.Pen`."""
+
+    def __init__(self, turn: Turn, record: Record, report: Report) -> None:
+        self.record = record
+        self.report = report
+        self._turn = turn
+
+    def write(
+        self, assign: Row, act: Callable[[Draft], None] | None = None, *, note: dict[str, Json] | None = None
+    ) -> None:
+        """One commit: the row moves on, and memory with it."""
+        now = self._turn.now()
+        self.report.started = self.report.started or now
+        if note is not None:
+            self.report.told(dict(note))
+        row: Row = {
+            "step": self.record.count("step") + 1,
+            "report": msgspec.json.encode(self.report).decode(),
+            CITES: " ".join(sorted(self.report.named())) or None,
+            "updated": now,
+            **assign,
+        }
+        write = self._turn.row(self.record, row)
+
+        def decide(state: SpaceState) -> Proposal:
+            if act is None:
+                return Proposal(None, rows=(write,))
+            draft = Draft(state, now=max(now, state.at), origin=_origin(self.record))
+            act(draft)
+            return Proposal(draft.finish({"maintenance": self.record.number}), rows=(write,))
+
+        self._turn.commit(decide)
+        kept = {name: value for name, value in {**self.record.row, **row}.items() if value is not None}
+        self.record = msgspec.structs.replace(self.record, row=kept)
+
+
+def _origin(record: Record) -> Origin:
+    return Origin(record.text("user") or ROLE, record.text("channel") or "schedule")
+
+
+def _assessment(report: Report, state: SpaceState, formed: int) -> dict[str, Json]:
+    """What the host found by rules (contract §6.3); what a caller sends under that name is dropped."""
     told = msgspec.to_builtins(report)
     assessment: dict[str, Json] = {
-        "model": "offline",
         "space_seq": state.seq,
         "formation_id": formed,
         "source_reliability": told.get("source_reliability", {}),
@@ -268,13 +398,27 @@ def _result(record: Record, report: Report, state: SpaceState, formed: int) -> d
     }
     if report.predicates is not None:
         assessment["predicates"] = report.predicates
-    passes = {name: told[name] for name in ("decay", "corrections", "retention", "self_test") if name in told}
+    return assessment
+
+
+def _result(record: Record, report: Report, state: SpaceState, formed: int) -> dict[str, Json]:
+    """What a run says at its end: the settlement's counts, the assessment block, and what the phases came to."""
+    told = msgspec.to_builtins(report)
+    assessment = {"model": record.text("model") or "offline", **_assessment(report, state, formed)}
+    passes = {name: told[name] for name in SETTLING if name in told}
     scope, trigger = record.text("scope"), record.text("trigger")
-    return {"scope": scope, "trigger": trigger, "settlement": passes, "assessment": assessment}
+    result: dict[str, Json] = {
+        "scope": scope, "trigger": trigger, "settlement": passes, "assessment": assessment,
+    }  # fmt: skip
+    return result | ({"phases": report.phases} if report.phases else {})
 
 
 def _settlement(result: dict[str, Json], now: Instant) -> str:
     """The counts of the last run, kept for the memory's status; they name no element."""
     errors = result["assessment"]["settlement_errors"]
-    kept = {"at": now, "scope": result["scope"], **result["settlement"], "settlement_errors": errors}
+    passes = {
+        name: {key: value for key, value in told.items() if key != "due"}
+        for name, told in result["settlement"].items()
+    }
+    kept = {"at": now, "scope": result["scope"], **passes, "settlement_errors": errors}
     return msgspec.json.encode(kept).decode()

@@ -50,15 +50,17 @@ def after_place(place: str | None, salt: str) -> str | None:
     return None if place is None else f"C-{place}{salt}"
 
 
-def decay(draft: Draft, policy: MemoryPolicy, place: str | None, *, batch: int = BATCH) -> Decayed:
-    """Let the next Concepts fade that have not faded for a week."""
+def decay(
+    draft: Draft, policy: MemoryPolicy, place: str | None, *, batch: int = BATCH, paced: bool = True
+) -> Decayed:
+    """Let the next Concepts fade that have not faded for a week; with `paced` false, whenever they did."""
     looked, decayed, last = 0, 0, place
     ids = draft.state.ids("concept", after_place(place, draft.meta.salt))
     for element_id in islice(ids, LOOKED_AT):
         looked, last = looked + 1, place_of(element_id)
         concept = draft.get(element_id)
         if isinstance(concept, Concept) and _fades(concept):
-            faded = _faded(concept.facets.get(MNEMONIC, {}), policy, draft.now)
+            faded = _faded(concept.facets.get(MNEMONIC, {}), policy, draft.now, paced=paced)
             if faded is not None:
                 draft.change(concept, facets={**concept.facets, MNEMONIC: faded})
                 decayed += 1
@@ -77,10 +79,12 @@ def _fades(concept: Concept) -> bool:
     )
 
 
-def _faded(facet: dict[str, Json], policy: MemoryPolicy, now: Instant) -> dict[str, Json] | None:
+def _faded(
+    facet: dict[str, Json], policy: MemoryPolicy, now: Instant, *, paced: bool
+) -> dict[str, Json] | None:
     """The facet after a week more, or None if it is not its time or there is nothing left to lose."""
     stamp, strength = facet.get("last_metabolized_at"), facet.get("memory_strength")
-    if isinstance(stamp, str) and now - parse_instant(stamp) < WEEK_MS:
+    if paced and isinstance(stamp, str) and now - parse_instant(stamp) < WEEK_MS:
         return None
     if strength is not None and strength <= policy.decay_floor:
         return None

@@ -68,13 +68,13 @@ _FIELDS: Final = frozenset({"name", "aliases"})
 class Custody(msgspec.Struct, frozen=True):
     """What holds for the commands of one phase of one run.
 
-    keeper: the Concept that infers. owner: the name under which this run holds tasks. now: the time of the phase.
+    keeper: the Concept that infers. owner: the name under which this run holds tasks. now: tells the time, for a task is held only for a while.
     seal: goes before keys that the model gives. material: what the host put on the table.
     """
 
     keeper: str
     owner: str
-    now: Instant
+    now: Callable[[], Instant]
     seal: str
     material: Material
 
@@ -176,7 +176,7 @@ def _assert(clause: Assert, rules: Custody, block: Block) -> Assert:
     suspicion = block.ref("predicate", str(text_of(clause.tuple.predicate))) == _SAME
     if not suspicion and (not known or len(known) < len(evidence)):
         raise refuse('cite the Evidence that it rests on, as the sources cite it: `evidence: ["E-..."]`')
-    dated = msgspec.structs.replace(clause, at=ast.Literal(value=format_instant(rules.now)))
+    dated = msgspec.structs.replace(clause, at=ast.Literal(value=format_instant(rules.now())))
     return rules.sealed(dated, "key")
 
 
@@ -224,7 +224,7 @@ def _bounded(clause: Update, rules: Custody, block: Block) -> None:
 
 
 def _check_task(task: Concept, clause: Update, rules: Custody) -> None:
-    if not holds(task, rules.owner, rules.now) or task.id not in rules.material.tasks:
+    if not holds(task, rules.owner, rules.now()) or task.id not in rules.material.tasks:
         raise refuse("take the task up with lease_task first")
     if clause.expect_version is None:
         raise refuse("a task is changed under EXPECT VERSION, as lease_task gave it")

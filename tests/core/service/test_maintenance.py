@@ -107,7 +107,9 @@ def test_a_full_run_and_its_report(world: World) -> None:
 
     found = maintained(world, "full", assessment={"forged": True}, formation_id=99)
 
-    assert set(found["settlement"]) == {"decay", "corrections", "retention", "self_test"}
+    assert set(found["settlement"]) == {
+        "decay", "corrections", "retention", "commitments", "tasks", "self_test",
+    }  # fmt: skip
     assert found["settlement"]["decay"]["decayed"] > 0
     assert found["settlement"]["corrections"]["found"] == 1
     assessment = found["assessment"]
@@ -125,7 +127,7 @@ def test_smaller_scopes_sweep_and_count_nothing(world: World, scope: str) -> Non
     """Retention and the census are a full run's."""
     found = maintained(world, scope)
 
-    assert set(found["settlement"]) == {"decay", "corrections", "self_test"}
+    assert set(found["settlement"]) == {"decay", "corrections", "commitments", "tasks", "self_test"}
     assert "predicates" not in found["assessment"]
 
 
