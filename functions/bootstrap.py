@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from core.service.leases import Leases
     from core.service.ledger import Ledger
     from core.service.maintenance import Maintenance
+    from core.service.maintenance_model import Keeper
     from core.service.memory_status import MemoryStatuses
     from core.service.migration import Migration
     from core.service.pins import Pins
@@ -301,6 +302,24 @@ class Services:
             commits=self.commits,
             leases=self.leases,
             conversations=self.conversations,
+            keeper=lambda: self.maintenance_keeper,
+        )
+
+    @cached_property
+    def maintenance_keeper(self) -> Keeper:
+        """Maintenance with models."""
+        from core.service.maintenance_model import Keeper
+        from core.service.notes import Notes
+
+        return Keeper(
+            self.models,
+            self.kip,
+            Notes(self.table, self.entropy, self.commits, "maintenance"),
+            self.clock,
+            spaces=self.spaces,
+            commits=self.commits,
+            allowance_of=lambda space, model: self.ledger.allowance(space, "maintenance", model),
+            limits_of=self.ledger.run_limits,
         )
 
     @cached_property
