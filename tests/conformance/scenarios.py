@@ -38,12 +38,11 @@ class NoWay(Exception):
 class Driver(Protocol):
     """Somebody's way to one space in the canonical schema (conformance paper §8-10), and the hands of its host.
 
-    `ref` are the canonical bindings. Principals are those of §10 by name. Where the space has records of governance,
-    they give each what the paper says (`governed`); where it has none, every principal may do what its scenario needs.
+    `ref` are the canonical bindings. Principals are those of §10 by name, and the space's records give each what the
+    paper says; `reader_hidden` may read history besides.
     """
 
     ref: dict[str, Ref]
-    governed: bool
 
     def say(self, principal: str, said: str | dict[str, Any], /, **parameters: Any) -> Reply:
         """The reply to a command or an envelope; bindings that a command names are given to it."""
@@ -53,7 +52,7 @@ class Driver(Protocol):
         """Send a request that is carried out, and whose response never reaches the client."""
         ...
 
-    def command(self, command: AnyCommand, /) -> None:
+    def command(self, command: AnyCommand, /) -> object:
         """Send a command of governance as the owner."""
         ...
 
@@ -454,10 +453,7 @@ def counter_evidence(d: Driver) -> None:
     assert belief(d, against["p"])["status"] == "contested"
     before = seq(d)
 
-    denied = ['PURGE :e CONFIRM "PURGE"']
-    if d.governed:
-        denied += ['PURGE :a CONFIRM "PURGE"', "TOMBSTONE :e", "TOMBSTONE :a"]
-    for each in denied:
+    for each in ('PURGE :e CONFIRM "PURGE"', 'PURGE :a CONFIRM "PURGE"', "TOMBSTONE :e", "TOMBSTONE :a"):
         assert d.say("maintenance", each, **against).code in {"PurgeDenied", "NotAuthorized"}, each
     assert seq(d) == before
     ok(d, "maintenance", "ARCHIVE :e", e=against["e"])  # out of the way, and still counted
@@ -545,8 +541,6 @@ def who_said_what(d: Driver) -> None:
     asked = ok(d, "recorder", CONTEXT).result
     assert asked["principal"]["id"] == "recorder"
     assert d.ref["alice"]["id"] not in json.dumps(asked["principal"])
-    if not d.governed:
-        return  # without records whoever may write speaks for anybody, and there is nothing to infer
     before = seq(d)
     as_alice = {"extensions": {"noema/act_as": d.ref["alice"]}}
     speak = f'ASSERT ?a (:alice, {ZONE}, "+02:00") {{by: :alice, mode: "stated"}}'

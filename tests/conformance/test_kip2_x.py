@@ -48,7 +48,6 @@ class InProcess:
     def __init__(self) -> None:
         self.world = Searching()
         self.ref = self.world.ref
-        self.governed = True
 
     def say(self, principal: str, said: str | dict[str, Any], /, **parameters: Any) -> Reply:
         return self.world.invoke(principal, said, **parameters)

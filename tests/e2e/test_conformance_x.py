@@ -1,7 +1,8 @@
 """KIP2-X over HTTP: the conformance scenarios against the stack that SAM deployed to ministack.
 
 Each scenario has a space of its own, born as an operator makes one: the backup of a space in the canonical schema is
-restored through the API. Principals are CWTs with their names. What the API has no way to do yet is skipped by name.
+restored through the API, and then governed through it. Principals are CWTs with their names. What no host can do to a
+deployed stack is skipped with its reason.
 """
 
 import contextlib
@@ -12,11 +13,15 @@ from itertools import count
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from jsonschema import Draft202012Validator
 
-from core.governance.commands import AnyCommand, name_of
-from tests.conformance.harness import CORE, Reply, World
+from core.authority import Principal
+from core.governance.commands import AnyCommand
+from core.service.governance import Outcome
+from tests.conformance.governing import Governing
+from tests.conformance.harness import CORE, PERMISSIONS, Reply, World
 from tests.conformance.packages import wire_schema
 from tests.conformance.scenarios import SCENARIOS, NoWay, Scenario
 from tests.e2e.deployed import Stack
@@ -30,14 +35,13 @@ class Refused(Exception):
     """What a route of the host refused, by its code."""
 
 
-class OverHttp:
-    """The driver over a deployed stack."""
+class OverHttp(Governing):
+    """The driver over a deployed stack, in a space that is governed as the harness's is."""
 
     def __init__(self, stack: Stack) -> None:
         self._stack = stack
         self.space = f"scenario_{next(_serial)}"
-        self._tokens: dict[str, str] = {}
-        self.governed = False
+        self.principals: dict[str, Principal] = {}
         backup = {"capsule": World(life=50).export_space(include_schema=True), "owner": "owner"}
         stack.call(
             "POST",
@@ -48,6 +52,8 @@ class OverHttp:
         found = self._post("owner", {"command": "FIND(?c.key, ?c.id) WHERE {?c CONCEPT {}}"}).json()
         self.ref = {key: {"id": element} for key, element in found["results"][0]["result"]}
         assert {"self", "alice", "bob", "carol"} <= set(self.ref)
+        self.govern(PERMISSIONS)
+        self.grant("reader_hidden", "read_history", name="history")
 
     # --- the driver
 
@@ -67,16 +73,21 @@ class OverHttp:
         with contextlib.suppress(httpx.ReadTimeout):
             self._post(principal, said, timeout=httpx.Timeout(60, read=0.001))
 
-    def command(self, command: AnyCommand, /) -> None:
-        raise NoWay(f"the API has no route for commands of governance yet ({name_of(command)})")
+    def command(
+        self, command: AnyCommand, by: str | Principal = "owner", *, operator: bool = False
+    ) -> Outcome:
+        assert isinstance(by, str)
+        assert not operator
+        body = msgspec.to_builtins(command)
+        token = self._stack.token(self.space, subject=by)
+        done = self._stack.call("POST", f"/host/v1/{self.space}/governance/commands", body, token)
+        return msgspec.convert(done, Outcome)
 
     def admit(self, principal: str, /) -> None:
-        wish = {"scope": "*", "name": principal}
-        minted = self._manage("add_space_token", wish)
-        self._tokens[principal] = minted["token"]
+        self.grant(principal, "discover", "read", "create", name=f"admitted:{principal}")
 
     def withdraw(self, principal: str, /) -> None:
-        assert self._manage("revoke_space_token", {"name": principal}) is True
+        self.revoke(f"admitted:{principal}")
 
     def held_index(self) -> contextlib.AbstractContextManager[str]:
         raise NoWay(
@@ -97,17 +108,13 @@ class OverHttp:
     # --- HTTP
 
     def _post(self, principal: str, body: dict[str, Any], **options: Any) -> httpx.Response:
-        token = self._tokens.get(principal) or self._stack.token(self.space, subject=principal)
+        token = self._stack.token(self.space, subject=principal)
         return self._stack.http.post(
             f"/v1/{self.space}/execute_kip",
             json=body,
             headers={"authorization": f"Bearer {token}"},
             **options,
         )
-
-    def _manage(self, what: str, body: dict[str, Any]) -> Any:
-        token = self._stack.token(self.space, subject="owner")
-        return self._stack.call("POST", f"/v1/{self.space}/management/{what}", body, token)
 
     def _capsules(self, what: str, body: dict[str, Any]) -> dict[str, Any]:
         token = self._stack.token(self.space, subject="importer")
