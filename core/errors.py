@@ -164,14 +164,32 @@ REGISTRY: Final[dict[str, ErrorSpec]] = {
 }  # fmt: skip
 
 
+TEXT_LIMIT: Final = 1_000
+"""Characters of a message, and of each text in an error's details: a reader may be a model that pays for them."""
+
+
+def _bounded(value: Any) -> Any:  # JSON values
+    """The value, its long texts without their middles (what a message ends with often says where)."""
+    match value:
+        case str() if len(value) > TEXT_LIMIT:
+            half = TEXT_LIMIT // 2 - 20
+            return f"{value[:half]} … {len(value) - 2 * half:,} characters … {value[-half:]}"
+        case list():
+            return [_bounded(each) for each in value]
+        case dict():
+            return {name: _bounded(each) for name, each in value.items()}
+    return value
+
+
 class NoemaError(Exception):
     """A failure with a code from `REGISTRY`, told in terms its reader can act on.
 
     Args:
         code: a key of `REGISTRY`.
-        message: what was wrong, in plain words; never a user's memory text, never a secret.
+        message: what was wrong, in plain words; never a user's memory text, never a secret. What a caller sent
+            may be quoted at any length: the middle of a text beyond `TEXT_LIMIT` characters is left out.
         hint: what to do next; the registry's hint for the code when omitted.
-        details: structured facts (position, element, expected, actual), JSON values only.
+        details: structured facts (position, element, expected, actual), JSON values only; bounded likewise.
         retry_after_ms: how long to wait before `safe_same_request` is worth trying.
     """
 
@@ -186,11 +204,11 @@ class NoemaError(Exception):
     ) -> None:
         self.spec = REGISTRY[code]
         self.code = code
-        self.message = message
+        self.message = _bounded(message)
         self.hint = hint or self.spec.hint
-        self.details = details or {}
+        self.details = {name: _bounded(value) for name, value in (details or {}).items()}
         self.retry_after_ms = retry_after_ms
-        super().__init__(f"{code}: {message}")
+        super().__init__(f"{code}: {self.message}")
 
     def to_wire(self) -> dict[str, Any]:
         """The KIP error object: code, category, message, hint, retry and details (KIP §86)."""

@@ -39,3 +39,15 @@ def test_an_unknown_code_is_a_bug() -> None:
     """A code that is not in the table cannot be raised."""
     with pytest.raises(KeyError):
         NoemaError("NoSuchCode", "x")
+
+
+def test_what_a_caller_sent_is_quoted_in_part() -> None:
+    """A long text in a message or in details loses its middle, never its ends; short ones stay as they are."""
+    long = f"Invalid value '{'x' * 100_000}' - at `$.scope`"
+    error = NoemaError("InvalidInput", long, details={"got": [long, 7], "member": "scope"})
+
+    assert len(error.message) < 1_000
+    assert error.message.startswith("Invalid value 'xxx")
+    assert error.message.endswith("xxx' - at `$.scope`")
+    assert error.details == {"got": [error.message, 7], "member": "scope"}
+    assert NoemaError("InvalidInput", "x" * 1_000).message == "x" * 1_000
