@@ -41,7 +41,7 @@ def _form(found: Services, space_id: str, deadline: Instant) -> None:
     if drained.failed or drained.cancelled:  # their rows say why; GET /v1/{space}/conversations/{id} shows it
         numbers = {"failed": list(drained.failed), "cancelled": list(drained.cancelled)}
         logger().warning("conversations failed", extra={"space": space_id, **numbers})
-    if drained.formed and found.maintenance.after_formation(space_id):
+    if not drained.busy and found.maintenance.after_formation(space_id):
         send_hint(found.queue, found.entropy, space_id, MAINTENANCE)
     if drained.more and not drained.busy and found.clock.now() >= deadline:
         send_hint(found.queue, found.entropy, space_id, FORMATION)  # out of time: go on in another run

@@ -7,6 +7,8 @@ hinted at (an erasure whose run died or that a purge still owes, a log that nobo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -50,6 +52,7 @@ class Caretaking:
         upkeep: Upkeep,
         erasures: Erasures,
         vectors: VectorUpkeep | None = None,
+        wind: Callable[[str], object] | None = None,
     ) -> None:
         self._table = table
         self._queue = queue
@@ -58,6 +61,7 @@ class Caretaking:
         self._upkeep = upkeep
         self._erasures = erasures
         self._vectors = vectors
+        self._wind = wind  # gives a space that never formed a conversation the clock of maintenance
 
     def tend(self, space_id: str, deadline: Instant | None = None) -> Tended:
         """Finish erasures that were left or are owed, fold the log if it is due, embed, and clear what is not needed.
@@ -97,11 +101,18 @@ class Caretaking:
             row = self._table.get(DUE_PK, ROUND_SK) or {}
             page = self._spaces.ids(str(row.get("after", "")), limit)
             found = [space_id for space_id in page if self._wants(space_id)]
+            self._wind_clocks(page)
             for space_id in found:
                 send_hint(self._queue, self._entropy, space_id, UPKEEP)
             after = page[-1] if len(page) == limit else ""
             self._table.transact([Put(DUE_PK, ROUND_SK, {"after": after})])
         return found
+
+    def _wind_clocks(self, page: list[str]) -> None:
+        for space_id in page:
+            if self._wind is not None:
+                with suppress(NoemaError):  # listed, and gone since
+                    self._wind(space_id)
 
     def _wants(self, space_id: str) -> bool:
         try:

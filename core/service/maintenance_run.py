@@ -150,7 +150,9 @@ class Turn:
                 step = self._think(pen, marks)
                 if step is not None:
                     return step
-                following = record.count("pass") + 1  # it is never the last; nothing happened, so nothing is written
+                following = (
+                    record.count("pass") + 1
+                )  # it is never the last; nothing happened, so nothing is written
                 record = msgspec.structs.replace(record, row={**record.row, "pass": following})
                 name = passes[following]
             self._pass(record, marks, name)

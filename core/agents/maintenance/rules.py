@@ -273,7 +273,7 @@ def _merge(clause: MergeConcept, rules: Custody, block: Block) -> MergeConcept:
     if clause.where is not None or ends not in rules.material.pairs:
         raise refuse(
             "only pairs listed under `may_be_one` may be merged",
-            hint='Of others ASSERT ("C-1", "same_as", "C-2") {by: :self, mode: "inferred"}; people decide.',
+            hint='Of others ASSERT ({id: "C-1"}, "same_as", {id: "C-2"}) {by: :self, mode: "inferred"}; people decide.',
         )
     return clause
 
