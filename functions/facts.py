@@ -6,7 +6,7 @@ fact is, and GrayMatter's own paths (`functions.graymatter`).
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -51,8 +51,16 @@ from functions.fact_types import (
 )
 from functions.routing import Call, Route, Routes
 
+if TYPE_CHECKING:
+    from core.service.facts import Facts
+
 MAX_EXPORT_BYTES: Final = 5_000_000
 _LATEST: Final = "latest"  # in the place of a checkpoint's id
+
+
+def facts_of(found: Services, call: Call) -> Facts:
+    """The fact memory as the caller may see it."""
+    return found.facts.seen_by(call.caller)
 
 
 # --- our own routes
@@ -87,7 +95,7 @@ def keep(
         NoemaError: as `Facts.remember`; `PreconditionFailed` for a text out of a conversation, and for one that
             stands with another label than the one given.
     """
-    facts, until = found.facts, call.deadline
+    facts, until = facts_of(found, call), call.deadline
     remember = facts.remember if again else facts.remember_news
     made = remember(
         call.caller,
@@ -125,7 +133,7 @@ def _remember(found: Services, call: Call) -> FactView:
 
 def _extract(found: Services, call: Call) -> list[FactView]:
     body: ExtractInput = call.body
-    made = found.facts.remember_extracted(
+    made = facts_of(found, call).remember_extracted(
         call.caller,
         call.space,
         body.agent_id,
@@ -138,7 +146,7 @@ def _extract(found: Services, call: Call) -> list[FactView]:
 
 def _revise(found: Services, call: Call) -> RevisedOutput:
     body: ReviseInput = call.body
-    done = found.facts.revise(
+    done = facts_of(found, call).revise(
         call.caller,
         call.space,
         body.agent_id,
@@ -155,7 +163,7 @@ def _on_target(name: str) -> Any:  # what answers a route
     """A route that changes the facts of an exact text."""
 
     def answer(found: Services, call: Call) -> IdsOutput:
-        act = getattr(found.facts, name)
+        act = getattr(facts_of(found, call), name)
         body: TargetInput = call.body
         return IdsOutput(ids=act(call.caller, call.space, body.agent_id, body.target, deadline=call.deadline))
 
@@ -164,7 +172,7 @@ def _on_target(name: str) -> Any:  # what answers a route
 
 def _link(found: Services, call: Call) -> LinkOutput:
     body: LinkInput = call.body
-    proposition = found.facts.link(
+    proposition = facts_of(found, call).link(
         call.caller, call.space, body.agent_id, body.source, body.target, deadline=call.deadline
     )
     return LinkOutput(proposition=proposition)
@@ -173,7 +181,7 @@ def _link(found: Services, call: Call) -> LinkOutput:
 def _alias(found: Services, call: Call) -> FactView:
     body: AliasInput = call.body
     return view(
-        found.facts.alias(
+        facts_of(found, call).alias(
             call.caller,
             call.space,
             body.agent_id,
@@ -189,10 +197,12 @@ def _recall(found: Services, call: Call) -> FactRecallOutput:
     body: FactRecallInput = call.body
     options = _options(body)
     if body.scope == "all":
-        recalled = found.facts.recall_all(call.caller, call.space, body.agent_id, body.query, options)
+        recalled = facts_of(found, call).recall_all(
+            call.caller, call.space, body.agent_id, body.query, options
+        )
     else:
         agent = SHARED if body.scope == "shared" else body.agent_id
-        recalled = found.facts.recall(call.caller, call.space, agent, body.query, options)
+        recalled = facts_of(found, call).recall(call.caller, call.space, agent, body.query, options)
     return _recalled(body.agent_id, body.query, recalled, explain=body.explain)
 
 
@@ -212,7 +222,9 @@ def _recalled(agent_id: str, query: str, recalled: Recalled, *, explain: bool) -
 
 def _recall_batch(found: Services, call: Call) -> BatchRecallOutput:
     body: BatchRecallInput = call.body
-    batch = found.facts.recall_batch(call.caller, call.space, body.agent_id, body.queries, _options(body))
+    batch = facts_of(found, call).recall_batch(
+        call.caller, call.space, body.agent_id, body.queries, _options(body)
+    )
     return BatchRecallOutput(
         agent_id=body.agent_id,
         count=len(batch.merged),
@@ -225,12 +237,12 @@ def _recall_batch(found: Services, call: Call) -> BatchRecallOutput:
 
 def _list(found: Services, call: Call) -> list[FactView]:
     query: FactsQuery = call.query
-    facts = found.facts.facts(call.space, query.agent_id, retired=query.retired, limit=query.limit)
+    facts = facts_of(found, call).facts(call.space, query.agent_id, retired=query.retired, limit=query.limit)
     return [view(fact) for fact in facts]
 
 
 def _get(found: Services, call: Call) -> FactView:
-    fact = found.facts.get(call.space, call.query.agent_id, call.params["fact_id"])
+    fact = facts_of(found, call).get(call.space, call.query.agent_id, call.params["fact_id"])
     if fact is None:
         raise NoemaError("NotFoundOrNotVisible", "the namespace has no fact of this id")
     return view(fact)
@@ -238,16 +250,16 @@ def _get(found: Services, call: Call) -> FactView:
 
 def _checkpoints(found: Services, call: Call) -> list[CheckpointView]:
     query: CheckpointsQuery = call.query
-    saved = found.facts.checkpoints(call.space, query.agent_id, limit=query.limit)
+    saved = facts_of(found, call).checkpoints(call.space, query.agent_id, limit=query.limit)
     return [view_checkpoint(each) for each in saved]
 
 
 def _checkpoint(found: Services, call: Call) -> CheckpointView:
     agent_id, checkpoint_id = call.query.agent_id, call.params["checkpoint_id"]
     if checkpoint_id == _LATEST:
-        saved = found.facts.latest_checkpoint(call.space, agent_id)
+        saved = facts_of(found, call).latest_checkpoint(call.space, agent_id)
     else:
-        saved = found.facts.checkpoint(call.space, agent_id, checkpoint_id)
+        saved = facts_of(found, call).checkpoint(call.space, agent_id, checkpoint_id)
     if saved is None:
         raise NoemaError(
             "NotFoundOrNotVisible", "this agent has no such checkpoint", hint="List its checkpoints."
@@ -257,13 +269,13 @@ def _checkpoint(found: Services, call: Call) -> CheckpointView:
 
 def _delete_checkpoint(found: Services, call: Call) -> bool:
     agent_id, checkpoint_id = call.query.agent_id, call.params["checkpoint_id"]
-    return found.facts.delete_checkpoint(call.caller, call.space, agent_id, checkpoint_id)
+    return facts_of(found, call).delete_checkpoint(call.caller, call.space, agent_id, checkpoint_id)
 
 
 def _save_checkpoint(found: Services, call: Call) -> CheckpointView:
     body: CheckpointInput = call.body
     return view_checkpoint(
-        found.facts.save_checkpoint(
+        facts_of(found, call).save_checkpoint(
             call.caller,
             call.space,
             body.agent_id,
@@ -277,7 +289,7 @@ def _save_checkpoint(found: Services, call: Call) -> CheckpointView:
 
 
 def _consolidate(found: Services, call: Call) -> ConsolidatedOutput:
-    done: Consolidated = found.facts.consolidate(
+    done: Consolidated = facts_of(found, call).consolidate(
         call.caller, call.space, call.body.agent_id, deadline=call.deadline
     )
     return ConsolidatedOutput(
@@ -294,8 +306,8 @@ def _consolidate(found: Services, call: Call) -> ConsolidatedOutput:
 
 def _export(found: Services, call: Call) -> ExportOutput:
     query: ExportQuery = call.query
-    agents = found.facts.agents(call.space) if query.agent_id is None else (query.agent_id,)
-    facts = [fact for agent in agents for fact in found.facts.facts(call.space, agent)]
+    agents = facts_of(found, call).agents(call.space) if query.agent_id is None else (query.agent_id,)
+    facts = [fact for agent in agents for fact in facts_of(found, call).facts(call.space, agent)]
     files = exports.export(facts, query.format, graph=query.graph)
     size = sum(len(text.encode()) for text in files.values())
     if size > MAX_EXPORT_BYTES:
@@ -311,11 +323,11 @@ def _export(found: Services, call: Call) -> ExportOutput:
 def _import(found: Services, call: Call) -> ImportReport:
     body: ImportInput = call.body
     read = imports.read(body.data, body.format, agent_id=body.agent_id, now=found.clock.now())
-    return found.facts.import_facts(call.caller, call.space, read, deadline=call.deadline)
+    return facts_of(found, call).import_facts(call.caller, call.space, read, deadline=call.deadline)
 
 
 def _delete(found: Services, call: Call) -> bool:
-    return found.facts.delete(call.caller, call.space, call.query.agent_id, call.params["fact_id"])
+    return facts_of(found, call).delete(call.caller, call.space, call.query.agent_id, call.params["fact_id"])
 
 
 def _tune(found: Services, call: Call) -> Tuning:
@@ -328,7 +340,7 @@ def _tune(found: Services, call: Call) -> Tuning:
         consolidate_above=body.consolidate_above,
         learn_prefix=body.learn_prefix,
     )
-    return found.facts.tune(call.caller, call.space, tuning, deadline=call.deadline)
+    return facts_of(found, call).tune(call.caller, call.space, tuning, deadline=call.deadline)
 
 
 READS: Final[Routes] = {
@@ -356,14 +368,14 @@ READS: Final[Routes] = {
     "facts_stats": Route(
         admit="read",
         summary="What an agent's namespace holds.",
-        call=lambda found, call: view_stats(found.facts.stats(call.space, call.query.agent_id)),
+        call=lambda found, call: view_stats(facts_of(found, call).stats(call.space, call.query.agent_id)),
         query=AgentQuery,
         response=StatsView,
     ),
     "facts_agents": Route(
         admit="read",
         summary="The agents that have facts.",
-        call=lambda found, call: list(found.facts.agents(call.space)),
+        call=lambda found, call: list(facts_of(found, call).agents(call.space)),
         response=list[str],
     ),
     "list_checkpoints": Route(

@@ -17,7 +17,7 @@ from core.facts.wire import view
 from core.ports import Unavailable
 from core.storage.layout import HEAD, space_pk
 from functions.bootstrap import Services
-from functions.facts import keep
+from functions.facts import facts_of, keep
 from functions.http import HttpResponse
 from functions.routing import Call, Route, Routes
 
@@ -120,18 +120,18 @@ def _gray_remember(found: Services, call: Call) -> HttpResponse:
 def _gray_recall(found: Services, call: Call) -> HttpResponse:
     query: GrayRecallQuery = call.query
     options = RecallOptions(top_k=_number(query.k, TOP_K, 1000), confidence_weight=0.0)
-    recalled = found.facts.recall(call.caller, call.space, query.agent, query.q, options)
+    recalled = facts_of(found, call).recall(call.caller, call.space, query.agent, query.q, options)
     return _bare(GrayResults(results=recalled.texts))
 
 
 def _gray_consolidate(found: Services, call: Call) -> HttpResponse:
-    done = found.facts.consolidate(call.caller, call.space, call.body.agent, deadline=call.deadline)
+    done = facts_of(found, call).consolidate(call.caller, call.space, call.body.agent, deadline=call.deadline)
     return _bare(GrayStatus(status="ok" if done.ran else "busy"))
 
 
 def _gray_facts(found: Services, call: Call) -> HttpResponse:
     query: GrayFactsQuery = call.query
-    facts = found.facts.facts(call.space, query.agent, limit=_number(query.limit, 50, 1000))
+    facts = facts_of(found, call).facts(call.space, query.agent, limit=_number(query.limit, 50, 1000))
     shown = (view(fact) for fact in facts)
     return _bare(
         GrayFacts(
@@ -145,18 +145,20 @@ def _gray_facts(found: Services, call: Call) -> HttpResponse:
 
 def _gray_forget(found: Services, call: Call) -> HttpResponse:
     body: GrayForgetInput = call.body
-    deleted = found.facts.delete_best(call.caller, call.space, body.agent, body.query, confirm=body.confirm)
+    deleted = facts_of(found, call).delete_best(
+        call.caller, call.space, body.agent, body.query, confirm=body.confirm
+    )
     return _bare(GrayStatus(status="not_found" if deleted is None else "ok", deleted_id=deleted))
 
 
 def _gray_delete(found: Services, call: Call) -> HttpResponse:
     fact_id = call.params["fact_id"]
-    gone = found.facts.delete(call.caller, call.space, call.query.agent, fact_id)
+    gone = facts_of(found, call).delete(call.caller, call.space, call.query.agent, fact_id)
     return _bare(GrayStatus(status="ok" if gone else "not_found", deleted_id=fact_id if gone else None))
 
 
 def _gray_metrics(found: Services, call: Call) -> HttpResponse:
-    agents = found.facts.agents(call.space)
+    agents = facts_of(found, call).agents(call.space)
     if len(agents) > _METERED:
         raise NoemaError(
             "ResourceExhausted",
@@ -164,7 +166,7 @@ def _gray_metrics(found: Services, call: Call) -> HttpResponse:
             hint="Ask GET /v1/{space}/facts/stats for one agent at a time.",
             details={"agents": len(agents), "limit": _METERED},
         )
-    stats = {agent: found.facts.stats(call.space, agent) for agent in agents}
+    stats = {agent: facts_of(found, call).stats(call.space, agent) for agent in agents}
     return _bare(
         GrayMetrics(
             facts_total={agent: each.fact_count for agent, each in stats.items()},

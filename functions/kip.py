@@ -14,11 +14,10 @@ from typing import Any, Final
 
 import msgspec
 
-from core.authority import PERMISSIONS, Principal
 from core.errors import NoemaError
 from core.protocol.request import KIP_VERSION, Execution, Request, decode_json, read_request
 from core.protocol.response import Response, encode_response, failure
-from core.service.values import Caller
+from core.service.callers import principal_of
 from functions.bootstrap import Services
 from functions.http import HttpRequest, HttpResponse
 from functions.negotiate import MEDIA_TYPES, encode_cbor, request_format, response_format
@@ -26,11 +25,6 @@ from functions.plain import decode_cbor
 from functions.routing import Call
 
 DEADLINE_MS: Final = 15_000  # contract §1.5
-
-_READING: Final = frozenset(
-    {"discover", "read", "search", "project", "export", "read_history", "read_raw_origin"}
-)
-_WRITING: Final = frozenset(name for names in PERMISSIONS.values() for name in names) - _READING
 
 
 def execute_readonly(services: Services, call: Call) -> HttpResponse:
@@ -52,20 +46,6 @@ def _execute(services: Services, call: Call, *, readonly: bool) -> HttpResponse:
     who = principal_of(call.caller, readonly=readonly)
     response = services.kip.execute(call.space, request, who, deadline=deadline, readonly=readonly)
     return _answer(call.request, response)
-
-
-def principal_of(caller: Caller, *, readonly: bool) -> Principal:
-    """An admitted caller as KIP knows it: `write` does not include `read`, and a guest may not export."""
-    permissions = _READING if readonly else _WRITING
-    if caller.kind == "anonymous":
-        permissions -= {"export"}
-    return Principal(
-        caller.subject,
-        caller.channel,
-        None if caller.scope == "*" else permissions,
-        everywhere=caller.everywhere,
-        strong=caller.kind in {"cwt", "system"},
-    )
 
 
 # --- bodies

@@ -16,6 +16,8 @@ from core.errors import NoemaError
 from core.facts import records
 from core.facts.ulid import ulids
 from core.facts.values import Checkpoint, Fact, FactKind
+from core.governance.control import control_of
+from core.governance.labelling import cover
 from core.model.elements import Concept, StructuralRef
 from core.model.instants import format_instant
 from core.model.literals import Ref
@@ -108,8 +110,17 @@ def retire(draft: Draft, element_id: str, replacement: str | None) -> bool:
     structural = found.structural
     if replacement is not None:
         structural = (*structural, StructuralRef(records.SUPERSEDED_BY, replacement))
+        _keep_label(draft, found, replacement)
     draft.change(found, facets=facets, structural=structural)
     return True
+
+
+def _keep_label(draft: Draft, found: Concept, replacement: str) -> None:
+    """What takes a fact's place is as restricted as the fact, in a space that has labels (KIP §31.2)."""
+    control = control_of(draft.meta)
+    successor = draft.get(replacement)
+    if control is not None and successor is not None:
+        cover(draft, successor, found, control.policy)
 
 
 def pin(draft: Draft, fact: Fact) -> bool:

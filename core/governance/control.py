@@ -192,6 +192,11 @@ def control_of(meta: SpaceMeta) -> Control | None:
     return None if stored is None else msgspec.convert(stored, Control)
 
 
+def is_governed(meta: SpaceMeta) -> bool:
+    """Whether a space has records; asked without reading them."""
+    return _STORED in meta.extensions
+
+
 def with_control(meta: SpaceMeta, control: Control) -> SpaceMeta:
     """Protected state with these records.
 

@@ -124,7 +124,7 @@ class Appending:
     def _checkpoint(self, space_id: str, agent_id: str, checkpoint_id: str) -> Concept | None:
         labels.check_agent(agent_id)
         with reading():
-            state = self._namespaces.state(space_id)
+            state = self._namespaces.view(space_id)
             series = records.find(state, records.SERIES, agent_id)
             found = records.find(state, records.CHECKPOINT, checkpoint_id)
         if series is None or found is None:
@@ -135,7 +135,7 @@ class Appending:
         """Checkpoints, the newest first."""
         labels.check_agent(agent_id)
         with reading():
-            state = self._namespaces.state(space_id)
+            state = self._namespaces.view(space_id)
             found = records.find(state, records.SERIES, agent_id)
             if found is None:
                 return ()

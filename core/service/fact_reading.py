@@ -17,9 +17,13 @@ from core.facts import records
 from core.facts.corpus import Arrays
 from core.facts.namespace import Namespace
 from core.facts.tokens import TokenizerName
+from core.ports import Clock
+from core.service.callers import check_held, is_whole, not_held, standing, view_for
 from core.service.faults import reading
 from core.service.spaces import Spaces
+from core.service.values import Caller
 from core.state.space import SpaceState
+from core.state.view import View
 from core.storage.reader import Moved
 
 KEPT_FACTS: Final = 300_000  # in all namespaces that stay in memory
@@ -72,6 +76,25 @@ class Namespaces:
             self._trim()
             held.namespace.view = state
             yield state, held.namespace
+
+    def view(self, space_id: str) -> View:
+        """What may be read of the space now: all of it.
+
+        Raises:
+            NoemaError: as `state`.
+        """
+        return self.state(space_id)
+
+    def check_whole(self, space_id: str, permission: str) -> None:
+        """Refuse who may not see everything and do this: nobody here."""
+
+    def is_whole(self, space_id: str) -> bool:  # noqa: ARG002 - as `SeenNamespaces`
+        """Whether nothing is withheld."""
+        return True
+
+    def seen_by(self, caller: Caller, clock: Clock) -> SeenNamespaces:
+        """The same namespaces as a caller may see them."""
+        return SeenNamespaces(self, caller, clock)
 
     def state(self, space_id: str) -> SpaceState:
         """The space's state now.
@@ -137,3 +160,55 @@ class Namespaces:
             while total > self._kept and len(self._held) > 1:
                 _, dropped = self._held.popitem(last=False)
                 total -= len(dropped.namespace.facts) + 1
+
+
+class SeenNamespaces(Namespaces):
+    """Namespaces as one caller may see them: in a governed space, made anew of what exists for that caller.
+
+    That costs a walk over the namespace's facts for each question. Who sees everything, and everybody in a space
+    without records, gets what is in memory.
+    """
+
+    def __init__(self, whole: Namespaces, caller: Caller, clock: Clock) -> None:
+        self._whole = whole
+        self._caller = caller
+        self._clock = clock
+        self.tokenizer = whole.tokenizer
+
+    @contextmanager
+    def current(self, space_id: str, agent_id: str) -> Iterator[tuple[SpaceState, Namespace]]:
+        """As `Namespaces.current`; the namespace holds what the caller may see, and its `view` is that."""
+        with self._whole.current(space_id, agent_id) as (state, namespace):
+            view = view_for(self._caller, state, self._clock.now())
+            if view is state:
+                yield state, namespace
+                return
+        concept = records.find(view, records.NAMESPACE, agent_id)
+        seen = Namespace(agent_id, self.tokenizer, None if concept is None else concept.id)
+        seen.view = view
+        if concept is not None:
+            seen.fill(records.members(view, concept.id))
+        yield state, seen
+
+    def state(self, space_id: str) -> SpaceState:
+        """As `Namespaces.state`: for protected state alone."""
+        return self._whole.state(space_id)
+
+    def view(self, space_id: str) -> View:
+        """What the caller may read of the space now."""
+        return view_for(self._caller, self.state(space_id), self._clock.now())
+
+    def is_whole(self, space_id: str) -> bool:
+        """Whether nothing is withheld from the caller."""
+        return is_whole(standing(self._caller, self.state(space_id), self._clock.now()))
+
+    def check_whole(self, space_id: str, permission: str) -> None:
+        """Refuse a deed on everything to who may not see everything, or holds no permission for it.
+
+        Raises:
+            NoemaError: NotAuthorized.
+        """
+        who = standing(self._caller, self.state(space_id), self._clock.now())
+        check_held(who, permission)
+        if not is_whole(who):
+            raise not_held("read", "search")

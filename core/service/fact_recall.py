@@ -20,6 +20,7 @@ from core.facts.namespace import Namespace
 from core.facts.recalling import Found, Resolved, Tuning, answer, effective_query, resolve, search
 from core.facts.tokens import TOKENIZERS
 from core.facts.values import MAX_QUERIES, SHARED, Answered, Batch, Recalled, RecallOptions, Receipt
+from core.governance.control import is_governed
 from core.model.instants import Instant
 from core.ports import Clock
 from core.search.dense import Dense
@@ -29,7 +30,6 @@ from core.service.fact_reading import Namespaces
 from core.service.fact_settings import tuning_of
 from core.service.faults import reading
 from core.service.values import Caller
-from core.state.space import SpaceState
 from core.state.view import View
 
 EMBED_MS: Final = (
@@ -92,7 +92,7 @@ class FactRecall:
         if resolved.explain:
             recalled = self._weighed(space_id, agent_id, recalled)
         self._note(space_id, agent_id, recalled)
-        if resolved.learn_prefix:
+        if resolved.learn_prefix and not is_governed(self._namespaces.state(space_id).meta):
             self._learn(space_id, agent_id, query, found, resolved.learn_prefix)
         return recalled
 
@@ -118,7 +118,7 @@ class FactRecall:
                 found = search(namespace, query, resolved, dense=near)
                 recalled = answer(namespace, found, resolved, self._clock.now())
                 recalled = msgspec.structs.replace(recalled, degraded=self._degraded(near))
-                out.append((_with_graph(state, namespace, recalled, resolved), found))
+                out.append((_with_graph(namespace.view or state, namespace, recalled, resolved), found))
         return out
 
     def _meant(
@@ -257,7 +257,7 @@ def _check_reader(caller: Caller) -> None:
         raise NoemaError("NotAuthorized", "a token restricted by labels may not do this")
 
 
-def _with_graph(state: SpaceState, namespace: Namespace, recalled: Recalled, resolved: Resolved) -> Recalled:
+def _with_graph(state: View, namespace: Namespace, recalled: Recalled, resolved: Resolved) -> Recalled:
     """The recall with what the knowledge graph adds: links in receipts, or hints where they were asked for."""
     if resolved.explain:
         receipts = tuple(

@@ -22,6 +22,7 @@ from core.ports import Clock, Entropy
 from core.protocol.canonical import digest_of
 from core.schema.environment import set_active_packages
 from core.schema.library import FACTS_REF
+from core.service.callers import check_draft, shows, standing
 from core.service.commit import Commits
 from core.service.fact_reading import Namespaces
 from core.service.values import Caller, Fence, Idempotency, Proposal
@@ -39,6 +40,10 @@ class Writer:
         self._entropy = entropy
         self._commits = commits
         self._namespaces = namespaces
+
+    def over(self, namespaces: Namespaces) -> Writer:
+        """The same over other namespaces."""
+        return Writer(self._clock, self._entropy, commits=self._commits, namespaces=namespaces)
 
     def chance(self) -> bytes:
         """Random bytes for the ids of one request."""
@@ -75,14 +80,26 @@ class Writer:
         def attempt(state: SpaceState) -> Proposal:
             draft = Draft(state, now=self._clock.now(), origin=caller.origin)
             answer = decide(draft)
-            return Proposal(draft.finish({"operation": f"facts.{request['do']}"}), answer)
+            passed = check_draft(caller, draft, draft.now)
+            return Proposal(draft.finish({"operation": f"facts.{request['do']}", **passed}), answer)
 
         done = self._commits.commit(
             space_id, attempt, deadline=deadline, idempotency=_retry(caller, key, request), fence=fence
         )
         if done.replayed and done.outcome is None:
             raise NoemaError("NotFoundOrNotVisible", "what this request wrote has been erased since")
+        if done.replayed:
+            self._check_shown(caller, space_id, done.outcome)
         return done.outcome
+
+    def _check_shown(self, caller: Caller, space_id: str, outcome: Json) -> None:
+        """A key is no capability: what was answered then is answered again only while it may be seen."""
+        state = self._namespaces.state(space_id)
+        who = standing(caller, state, self._clock.now())
+        told = outcome if who is not None and isinstance(outcome, list) else []
+        elements = [each["element"] for each in told if isinstance(each, dict) and "element" in each]
+        if not all(shows(who, state, str(element)) for element in elements):
+            raise NoemaError("NotFoundOrNotVisible", "what this request wrote has been erased since")
 
     def _ensure_package(self, caller: Caller, space_id: str, deadline: Instant) -> None:
         """A space made before the fact memory gets its package with a management commit, once."""

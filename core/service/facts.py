@@ -9,6 +9,7 @@ noted beside it, in rows that may be lost and can change nothing but a count.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from copy import copy
 from typing import Any, Final
 
 import msgspec
@@ -130,6 +131,13 @@ class Facts(FactRecall, Appending):
                 consolidation=self._consolidation,
             )
 
+    def seen_by(self, caller: Caller) -> Facts:
+        """The same facts as one caller may see them; every transport asks this one."""
+        seen = copy(self)
+        seen._namespaces = self._namespaces.seen_by(caller, self._clock)  # noqa: SLF001 - a copy of this very object
+        seen._writer = self._writer.over(seen._namespaces)  # noqa: SLF001
+        return seen
+
     # --- writing
 
     def remember(
@@ -210,6 +218,8 @@ class Facts(FactRecall, Appending):
         if self._echoes is None:
             return frozenset()
         served = self._echoes.known_from(space_id, texts, ("", agent_id, SHARED))
+        if not served or not self._namespaces.is_whole(space_id):
+            return frozenset()  # what was served may have been served to somebody else
         return frozenset(
             text
             for text, scopes in served.items()
@@ -509,10 +519,11 @@ class Facts(FactRecall, Appending):
 
     def agents(self, space_id: str) -> tuple[str, ...]:
         """Every namespace that was ever written to, in order."""
-        return tuple(records.namespaces(self._namespaces.state(space_id)))
+        return tuple(records.namespaces(self._namespaces.view(space_id)))
 
     def stats(self, space_id: str, agent_id: str) -> Stats:
-        """What a namespace holds."""
+        """What a namespace holds; who may not see all of the space is told of what they see alone."""
+        whole = self._namespaces.is_whole(space_id)
         facts = self.facts(space_id, agent_id)
         observed = self._observe(space_id, agent_id)
         times = [fact.created_at for fact in facts]
@@ -526,9 +537,9 @@ class Facts(FactRecall, Appending):
             live=len(live),
             pinned=sum(fact.pinned for fact in live),
             aliases=sum(fact.kind == "alias" for fact in live),
-            consolidations=observed.consolidations,
-            facts_consumed=observed.consumed,
-            recalls=observed.recalls,
+            consolidations=observed.consolidations if whole else 0,
+            facts_consumed=observed.consumed if whole else 0,
+            recalls=observed.recalls if whole else 0,
         )
 
     # --- the space's settings
@@ -546,6 +557,7 @@ class Facts(FactRecall, Appending):
         labels.check_share(tuning.min_relevance, "min_relevance")
         for name in ("vector", "keyword", "recency"):
             labels.check_share(getattr(tuning.signals, name), f"signals.{name}", most=10.0)
+        self._namespaces.check_whole(space_id, "manage_policy")
         self._writer.set_extension(caller, space_id, deadline, SETTINGS, msgspec.to_builtins(tuning))
         return tuning
 
@@ -554,6 +566,7 @@ class Facts(FactRecall, Appending):
     def consolidate(self, caller: Caller, space_id: str, agent_id: str, *, deadline: Instant) -> Consolidated:
         """Decay, summarise (only with a model), prune. At most one runs in a space at a time."""
         labels.check_agent(agent_id)
+        self._namespaces.check_whole(space_id, "maintain")
         return self._consolidation.run(caller, space_id, agent_id, deadline)
 
     def consolidate_due(self, space_id: str, deadline: Instant) -> FactRound:

@@ -14,6 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from core.errors import NoemaError
+from core.governance.control import control_of, is_governed
+from core.governance.labelling import raise_labels
 from core.model.elements import (
     KIND_OF_TYPE,
     AnyElement,
@@ -225,6 +227,12 @@ class Draft:
         Args:
             record: Commit Record fields to keep with it (KIP §33.1), JSON values.
         """
+        if is_governed(
+            self.meta
+        ):  # whichever path wrote: what is made from restricted material is as restricted
+            control = control_of(self.meta)
+            assert control is not None, "a governed space has records"
+            raise_labels(self, list(self._before.items()), control.policy)
         changes = self.changes()
         meta = self.meta if self.meta != self.state.meta else None
         if not changes and meta is None:

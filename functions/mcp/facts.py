@@ -56,7 +56,7 @@ def _search(turn: Turn, arguments: dict[str, Any]) -> Answer:
     explain = arguments.get("explain") is True
     options = args.recall_options(arguments, explain=explain)
     start = read_cursor("memory_search", arguments)
-    found = turn.services.facts.recall(turn.caller, turn.space, agent, query, options)
+    found = turn.facts.recall(turn.caller, turn.space, agent, query, options)
     receipts = [_receipt(each) for each in found.receipts]
 
     def cost(item: int, text: str) -> int:
@@ -95,7 +95,7 @@ def _batch(turn: Turn, arguments: dict[str, Any]) -> Answer:
     agent, queries = args.agent(arguments), args.queries(arguments)
     options = args.recall_options(arguments)
     start = read_cursor("memory_search_batch", arguments)
-    found = turn.services.facts.recall_batch(turn.caller, turn.space, agent, queries, options)
+    found = turn.facts.recall_batch(turn.caller, turn.space, agent, queries, options)
     asked = [shortened(each.query, _ECHOED // MAX_QUERIES * 2) for each in found.per_query]
     hits = [1 + sum(text in each.facts for each in found.per_query) for text in found.merged]
 
@@ -211,7 +211,7 @@ def _add(turn: Turn, arguments: dict[str, Any]) -> Answer:
     agent, text = args.agent(arguments), args.text(arguments, "text")
     args.no_options(arguments, confident=True)
     label = args.confidence(arguments)
-    fact = turn.services.facts.remember_news(
+    fact = turn.facts.remember_news(
         turn.caller, turn.space, agent, text, deadline=turn.deadline, confidence=label, key=turn.key
     )
     if fact is None:
@@ -226,9 +226,7 @@ def _alias(turn: Turn, arguments: dict[str, Any]) -> Answer:
     agent, term = args.agent(arguments), args.text(arguments, "term")
     equivalents = args.texts(arguments, "equivalents")
     args.no_options(arguments)
-    turn.services.facts.alias(
-        turn.caller, turn.space, agent, term, equivalents, deadline=turn.deadline, key=turn.key
-    )
+    turn.facts.alias(turn.caller, turn.space, agent, term, equivalents, deadline=turn.deadline, key=turn.key)
     term = shortened(term, _ECHOED)
     page = take([shortened(each, _ECHOED) for each in equivalents], budget=_left(agent, term))
     equivalents = [piece.text for piece in page.pieces]
@@ -246,7 +244,7 @@ def _alias(turn: Turn, arguments: dict[str, Any]) -> Answer:
 def _save(turn: Turn, arguments: dict[str, Any]) -> Answer:
     agent = args.agent(arguments)
     args.no_options(arguments)
-    saved = turn.services.facts.save_checkpoint(
+    saved = turn.facts.save_checkpoint(
         turn.caller,
         turn.space,
         agent,
@@ -283,7 +281,7 @@ def _resume(turn: Turn, arguments: dict[str, Any]) -> Answer:
     if missing not in ("error", "empty"):
         raise args.refuse("on_missing", "must be error or empty")
     start = read_cursor("checkpoint_resume", arguments)
-    found = turn.services.facts.latest_checkpoint(turn.space, agent)
+    found = turn.facts.latest_checkpoint(turn.space, agent)
     if found is None:
         if missing == "error":
             raise NoemaError(
@@ -330,7 +328,7 @@ def _reflect(turn: Turn, arguments: dict[str, Any]) -> Answer:
         return _reflect_add(turn, agent, arguments, told)
     if action == "update":
         return _reflect_update(turn, agent, arguments, told)
-    facts, until = turn.services.facts, turn.deadline
+    facts, until = turn.facts, turn.deadline
     if action == "link":
         source, target = args.text(arguments, "text"), args.text(arguments, "target")
         facts.link(turn.caller, turn.space, agent, source, target, deadline=until)
@@ -343,7 +341,7 @@ def _reflect(turn: Turn, arguments: dict[str, Any]) -> Answer:
 
 def _reflect_add(turn: Turn, agent: str, arguments: dict[str, Any], told: dict[str, Any]) -> Answer:
     text, label = args.text(arguments, "text"), args.confidence(arguments)
-    fact = turn.services.facts.remember_news(
+    fact = turn.facts.remember_news(
         turn.caller, turn.space, agent, text, deadline=turn.deadline, confidence=label, key=turn.key
     )
     if fact is None:
@@ -357,7 +355,7 @@ def _reflect_update(turn: Turn, agent: str, arguments: dict[str, Any], told: dic
     target, text = args.text(arguments, "target"), args.text(arguments, "text")
     label = args.confidence(arguments)
     try:
-        revised = turn.services.facts.revise(
+        revised = turn.facts.revise(
             turn.caller,
             turn.space,
             agent,

@@ -10,7 +10,7 @@ and a strict client has nothing to hold against the output schema.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -26,6 +26,9 @@ from functions.mcp import quoting, rpc
 from functions.mcp.paging import BUDGET
 from functions.mcp.rpc import RpcError
 
+if TYPE_CHECKING:
+    from core.service.facts import Facts
+
 NEXT_CURSOR: Final = "noema/next_cursor"  # in `_meta` of a result
 ORIGIN: Final = "noema/origin"
 Schema = dict[str, Any]
@@ -40,6 +43,11 @@ class Turn(msgspec.Struct, frozen=True, kw_only=True):
     deadline: Instant
     key: str | None = None  # the caller's retry key
     request_id: str = "unknown"
+
+    @property
+    def facts(self) -> Facts:
+        """The fact memory as the caller may see it."""
+        return self.services.facts.seen_by(self.caller)
 
     def origin(self, kind: str) -> str:
         """What a program is told of recalled members, for a model that reads the structured content alone."""
@@ -177,9 +185,13 @@ def _failed(tool: Tool, error: NoemaError) -> dict[str, Any]:
     """A failure in the tool's convention. Who may not call at all is told by JSON-RPC, whatever the tool."""
     if not tool.told or error.code in ("Unauthenticated", "NotAuthorized"):
         raise rpc_error(error) from error
+    return {"content": [{"type": "text", "text": f"{error.code}: {_with_hint(error)}"}], "isError": True}
+
+
+def _with_hint(error: NoemaError) -> str:
+    """What was wrong and what to do next, as one text: most clients show a model nothing else of an error."""
     said = error.message if error.message.endswith((".", "!", "?")) else f"{error.message}."
-    text = f"{error.code}: {said} {error.hint}".rstrip()
-    return {"content": [{"type": "text", "text": text}], "isError": True}
+    return f"{said} {error.hint}".rstrip()
 
 
 def rpc_error(error: NoemaError) -> RpcError:
@@ -191,5 +203,4 @@ def rpc_error(error: NoemaError) -> RpcError:
         number = rpc.INVALID_REQUEST
     else:
         number = rpc.INVALID_PARAMS
-    told = error_body(error)["error"]
-    return RpcError(number, told["message"], told["data"])
+    return RpcError(number, _with_hint(error), error_body(error)["error"]["data"])

@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.language": VALUES,
     "core.protocol": LANGUAGE,
     "core.schema": LANGUAGE | {"core.state"},
-    "core.transaction.draft": STATE | LANGUAGE,
+    "core.transaction.draft": STATE | LANGUAGE | {"core.governance"},
     "core.governance": STATE | LANGUAGE | {"core.authority"},
     "core.epistemic": READING,
     "core.query": READING,
@@ -51,7 +51,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "core.models": VALUES,
     "core.agents": ENGINE | {"core.transaction", "core.engine", "core.models"},
     "core.migration": WRITING,
-    "core.facts": WRITING | {"core.models"},
+    "core.facts": WRITING | {"core.models", "core.governance"},
     "core.service": ENGINE
     | {
         "core.transaction",
