@@ -207,6 +207,7 @@ class Services:
             upkeep=self.upkeep,
             erasures=self.erasures,
             vectors=self.vector_upkeep if self._embeds else None,
+            wind=self.maintenance.wind,
         )
 
     @property
