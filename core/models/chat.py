@@ -149,6 +149,10 @@ class ModelFault(Exception):  # noqa: N818 - a fault of the world, told from an 
         self.usage = Usage() if usage is None else usage
         super().__init__(f"{kind}: {message}")
 
+    def costing(self, usage: Usage) -> ModelFault:
+        """The same fault of a request that cost so much."""
+        return ModelFault(self.kind, self.message, retry_after_ms=self.retry_after_ms, usage=usage)
+
 
 class ChatModel(Protocol):
     """A language model behind some provider's wire. Safe to share between threads."""

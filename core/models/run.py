@@ -27,6 +27,7 @@ from core.models.chat import (
     ToolResult,
     ToolSpec,
     Turn,
+    Usage,
 )
 
 MAX_CALLS: Final = 16  # in one reply; the others are refused
@@ -49,10 +50,14 @@ Ended = Literal[
 
 
 class Halt(msgspec.Struct, frozen=True):
-    """Sent into a run instead of a reply: it must end now. `reason`: "time", "cancelled", "micros" or "tokens"."""
+    """Sent into a run instead of a reply: it must end now. `reason`: "time", "cancelled", "micros" or "tokens".
+
+    usage: what the request that was broken off cost all the same.
+    """
 
     reason: Ended
     message: str = ""
+    usage: Usage = Usage()
 
 
 class AskModel(msgspec.Struct, frozen=True):
@@ -188,6 +193,8 @@ class _Exchange:
 
     def _stopped(self, answer: Answer) -> Finished:
         if isinstance(answer, Halt):
+            if answer.usage.requests:
+                self.meter.spend(answer.usage)
             return self.end(answer.reason, answer.message)
         if isinstance(answer, ModelFault):
             self.meter.spend(answer.usage)

@@ -10,29 +10,16 @@ calls that followed it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import closing
 from typing import Any, Final
 
 import msgspec
 
-from core.model.instants import Instant
-from core.models.budget import estimate_request
-from core.models.chat import (
-    Capabilities,
-    ChatReply,
-    ChatRequest,
-    ModelFault,
-    Stop,
-    ToolCall,
-    Turn,
-    Usage,
-)
+from core.models.chat import Capabilities, ChatReply, ChatRequest, ModelFault, Stop, ToolCall, Turn, Usage
 from core.models.choice import Key, ModelChoice
 from infra.models import texts
-from infra.models.families import family_of
 from infra.models.http import Http
-from infra.models.patience import Cancelled, Patience, Spoken
+from infra.models.patience import Patience, Spoken
+from infra.models.wire import Block, HttpWire, count, member, merged
 
 VERSION: Final = "2023-06-01"
 _KEEP: Final = {"cache_control": {"type": "ephemeral"}}
@@ -41,58 +28,21 @@ _STOPS: Final[dict[str, Stop]] = {
     "max_tokens": "length", "model_context_window_exceeded": "length", "refusal": "refused",
 }  # fmt: skip
 
-Block = dict[str, Any]  # JSON of a content block
 
-
-class AnthropicModel:
+class AnthropicModel(HttpWire):
     """A model behind `<base_url>/v1/messages`."""
 
     def __init__(
         self, choice: ModelChoice, key: Key, http: Http, patience: Patience, capabilities: Capabilities
     ) -> None:
-        self._choice = choice
-        self._family = family_of(choice)
-        self._key = key
-        self._http = http
-        self._patience = patience
-        self._capabilities = capabilities
-        base = choice.base_url.removesuffix("/v1")
-        self._url = f"{base}/v1/messages"
+        path = "/messages" if choice.base_url.endswith("/v1") else "/v1/messages"
+        super().__init__(choice, key, http, patience, capabilities, path=path)
 
-    @property
-    def name(self) -> str:
-        """As the operator configured it."""
-        return self._choice.name
+    def _encoded(self, request: ChatRequest, *, streams: bool) -> bytes:
+        return texts.encode({**self.body(request), **({"stream": True} if streams else {})})
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the wire can do."""
-        return self._capabilities
-
-    def chat(
-        self,
-        request: ChatRequest,
-        *,
-        deadline: Instant,
-        on_text: Callable[[str], None] | None = None,
-        cancelled: Cancelled = None,
-    ) -> ChatReply:
-        """One reply; see `ChatModel.chat`."""
-        spoken = Spoken(on_text)
-        streams = spoken.wanted and self._family.stream
-        body = texts.encode({**self.body(request), **({"stream": True} if streams else {})})
-
-        def attempt() -> ChatReply:
-            if not streams:
-                return self._reply(self._http.ask(self._url, self._headers(), body, deadline), request)
-            return self._streamed(body, request, deadline, spoken, cancelled)
-
-        reply = self._patience.until(
-            deadline, attempt, spoken=spoken, size=estimate_request(request), cancelled=cancelled
-        )
-        if not streams:
-            spoken.say(reply.text)
-        return reply
+    def _assembly(self, spoken: Spoken) -> _Message:
+        return _Message(spoken)
 
     def _headers(self) -> dict[str, str]:
         key = self._key() or ""
@@ -117,7 +67,7 @@ class AnthropicModel:
         if system:
             mark = _KEEP if family.cache else {}
             body["system"] = [{"type": "text", "text": system, **mark}]
-        body["messages"] = _messages(turns)
+        body["messages"] = merged(turns, _blocks)
         if request.tools and family.cache and body["messages"]:
             body["messages"][-1]["content"][-1].update(_KEEP)
         if family.temperature:
@@ -126,10 +76,6 @@ class AnthropicModel:
             schema = texts.closed(request.schema)
             body["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         return body | family.extra
-
-    def _most(self, request: ChatRequest) -> int:
-        limit = self._choice.max_output
-        return min(request.max_tokens, limit) if limit else request.max_tokens
 
     def _tool_choice(self, choice: str) -> dict[str, str]:
         if choice in ("auto", "none"):
@@ -140,62 +86,16 @@ class AnthropicModel:
 
     # --- the reply
 
-    def _streamed(
-        self, body: bytes, request: ChatRequest, deadline: Instant, spoken: Spoken, cancelled: Cancelled
-    ) -> ChatReply:
-        whole = _Assembly(spoken)
-
-        def check() -> None:
-            self._patience.check(deadline, cancelled, whole.usage())
-
-        events = self._http.events(self._url, self._headers(), body, deadline, check)
-        try:
-            with closing(events):
-                for event in events:
-                    whole.take(event)
-        except ModelFault as fault:
-            raise _with(fault, whole.usage()) from fault
-        return self._reply(whole.message(), request)
-
-    def _reply(self, message: Any, request: ChatRequest) -> ChatReply:  # JSON of whatever came
-        """The reply in a message of the API.
-
-        Raises:
-            ModelFault: bad_reply, if it is none.
-        """
-        content = message.get("content") if isinstance(message, dict) else None
+    def _reply(self, answer: Any, request: ChatRequest) -> ChatReply:  # JSON of whatever came
+        content = answer.get("content") if isinstance(answer, dict) else None
         if not isinstance(content, list) or not all(isinstance(block, dict) for block in content):
             raise ModelFault("bad_reply", "the reply has no content", usage=Usage(requests=1))
-        reason = message.get("stop_reason")
+        reason = answer.get("stop_reason")
         text = "".join(str(block.get("text", "")) for block in content if block.get("type") == "text")
         calls = _calls(content, cut=reason == "max_tokens")
         stop = _STOPS.get(str(reason))
-        if stop is None and not text and not calls:
-            raise ModelFault("bad_reply", "the reply is empty and does not say why", usage=_usage(message))
-        if calls and stop != "refused":
-            stop = "length" if stop == "length" else "tools"
-        return ChatReply(
-            text=texts.unfenced(text) if request.schema is not None else text,
-            calls=calls,
-            stop="end" if stop is None or (stop == "tools" and not calls) else stop,
-            usage=_usage(message),
-            model=str(message.get("model") or self._choice.model),
-        )
-
-
-def _messages(turns: Iterable[Turn]) -> list[dict[str, Any]]:
-    """Turns as messages; those of one role that follow each other are one, and nothing in them is empty."""
-    out: list[dict[str, Any]] = []
-    for turn in turns:
-        role = "assistant" if turn.speaker == "assistant" else "user"
-        content = _blocks(turn)
-        if not content:
-            continue
-        if out and out[-1]["role"] == role:
-            out[-1]["content"] += content
-        else:
-            out.append({"role": role, "content": content})
-    return out
+        model = str(answer.get("model") or "")
+        return self._finished(request, text, calls, stop, _usage(answer), model=model)
 
 
 def _blocks(turn: Turn) -> list[Block]:
@@ -246,24 +146,13 @@ def _calls(content: list[Block], *, cut: bool) -> tuple[ToolCall, ...]:
 
 
 def _usage(message: Any) -> Usage:  # JSON of whatever came
-    found = message.get("usage") if isinstance(message, dict) else None
-    counts = found if isinstance(found, dict) else {}
-    cached = _count(counts, "cache_read_input_tokens")
-    fresh = _count(counts, "input_tokens") + _count(counts, "cache_creation_input_tokens")
-    return Usage(fresh + cached, _count(counts, "output_tokens"), cached, 1)
+    counts = member(message, "usage")
+    cached = count(counts, "cache_read_input_tokens")
+    fresh = count(counts, "input_tokens") + count(counts, "cache_creation_input_tokens")
+    return Usage(fresh + cached, count(counts, "output_tokens"), cached, 1)
 
 
-def _count(counts: dict[str, Any], name: str) -> int:
-    value = counts.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
-
-
-def _with(fault: ModelFault, usage: Usage) -> ModelFault:
-    """The fault with what the stream had said it cost until then."""
-    return ModelFault(fault.kind, fault.message, retry_after_ms=fault.retry_after_ms, usage=usage)
-
-
-class _Assembly:
+class _Message:
     """A message, put together from the events of a stream."""
 
     def __init__(self, spoken: Spoken) -> None:
@@ -313,7 +202,7 @@ class _Assembly:
         """What was used, as far as the stream has said."""
         return _usage({"usage": self._usage})
 
-    def message(self) -> dict[str, Any]:
+    def whole(self) -> Block:
         """The whole message.
 
         Raises:

@@ -6,7 +6,9 @@ What lives here: Converse's request, reply, stream and exceptions. What must nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -20,7 +22,6 @@ from botocore.exceptions import (
 )
 
 from core.model.instants import Instant
-from core.models.budget import estimate_request
 from core.models.chat import (
     Capabilities,
     ChatReply,
@@ -35,9 +36,9 @@ from core.models.chat import (
 from core.models.choice import ModelChoice
 from core.ports import Clock
 from infra.models import texts
-from infra.models.families import family_of
 from infra.models.http import OVERFLOW, retry_after
-from infra.models.patience import Cancelled, Patience, Spoken
+from infra.models.patience import Patience, Spoken
+from infra.models.wire import Block, Wire, count, member, merged
 
 if TYPE_CHECKING:
     from infra.aws.clients import Clients
@@ -66,10 +67,8 @@ _FAULTS: Final[dict[str, tuple[FaultKind, str]]] = {
 _ONE: Final = Usage(requests=1)
 _LEAST_S: Final = 0.05
 
-Block = dict[str, Any]  # JSON of a content block
 
-
-class BedrockModel:
+class BedrockModel(Wire[Block]):
     """A model, or an inference profile, of Bedrock in the clients' region."""
 
     def __init__(
@@ -80,60 +79,35 @@ class BedrockModel:
         patience: Patience,
         capabilities: Capabilities,
     ) -> None:
-        self._choice = choice
-        self._family = family_of(choice)
+        super().__init__(choice, patience, capabilities)
         self._clients = clients
         self._clock = clock
-        self._patience = patience
-        self._capabilities = capabilities
 
-    @property
-    def name(self) -> str:
-        """As the operator configured it."""
-        return self._choice.name
+    def _encoded(self, request: ChatRequest, *, streams: bool) -> Block:  # noqa: ARG002 - the method asked says it
+        scrubbed: Block = texts.scrubbed(self.body(request))
+        return scrubbed
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the wire can do."""
-        return self._capabilities
+    def _ask(self, body: Block, deadline: Instant) -> Any:
+        with _told(self._clock):
+            return self._client(deadline).converse(**body)
 
-    def chat(
-        self,
-        request: ChatRequest,
-        *,
-        deadline: Instant,
-        on_text: Callable[[str], None] | None = None,
-        cancelled: Cancelled = None,
-    ) -> ChatReply:
-        """One reply; see `ChatModel.chat`."""
-        spoken = Spoken(on_text)
-        streams = spoken.wanted and self._family.stream
-        body = texts.scrubbed(self.body(request))
-
-        def attempt() -> ChatReply:
-            client = self._clients.bedrock(max(_LEAST_S, (deadline - self._clock.now()) / 1000))
+    def _events(self, body: Block, deadline: Instant, check: Callable[[], None]) -> Generator[Any]:
+        with _told(self._clock):
+            events = self._client(deadline).converse_stream(**body)["stream"]
             try:
-                if not streams:
-                    return self._reply(client.converse(**body), request)
-                events = client.converse_stream(**body)["stream"]
-                return self._streamed(events, request, deadline, spoken, cancelled)
-            except (ClientError, EventStreamError) as error:
-                raise _fault(error, self._clock.now()) from error
-            except ReadTimeoutError as error:
-                raise ModelFault("timeout", "the model did not answer in time", usage=_ONE) from error
-            except (HTTPClientError, ConnectionError) as error:
-                said = f"Bedrock cannot be reached ({type(error).__name__})"
-                raise ModelFault("unavailable", said) from error
-            except BotoCoreError as error:  # no credentials, no region, a malformed argument
-                kind: FaultKind = "unauthorized" if "Credentials" in type(error).__name__ else "bad_request"
-                raise ModelFault(kind, f"Bedrock was not asked ({type(error).__name__})") from error
+                for event in events:
+                    check()
+                    yield event
+            finally:
+                close = getattr(events, "close", None)
+                if close is not None:
+                    close()
 
-        reply = self._patience.until(
-            deadline, attempt, spoken=spoken, size=estimate_request(request), cancelled=cancelled
-        )
-        if not streams:
-            spoken.say(reply.text)
-        return reply
+    def _client(self, deadline: Instant) -> Any:  # boto3's
+        return self._clients.bedrock(max(_LEAST_S, (deadline - self._clock.now()) / 1000))
+
+    def _assembly(self, spoken: Spoken) -> _Answer:
+        return _Answer(spoken)
 
     # --- the request
 
@@ -146,13 +120,12 @@ class BedrockModel:
         turns = request.turns if offers else texts.without_calls(request.turns)
         if system and not family.system:
             turns = (Turn("user", system), *turns)
-        limit = self._choice.max_output or request.max_tokens
-        settings: dict[str, Any] = {"maxTokens": min(request.max_tokens, limit)}
+        settings: Block = {"maxTokens": self._most(request)}
         if family.temperature:
             settings["temperature"] = request.temperature
         body: dict[str, Any] = {
             "modelId": self._choice.model,
-            "messages": _messages(turns, family.result_status),
+            "messages": merged(turns, partial(_blocks, result_status=family.result_status)),
             "inferenceConfig": settings,
         }
         if system and family.system:
@@ -189,31 +162,7 @@ class BedrockModel:
 
     # --- the reply
 
-    def _streamed(
-        self,
-        events: Iterable[dict[str, Any]],
-        request: ChatRequest,
-        deadline: Instant,
-        spoken: Spoken,
-        cancelled: Cancelled,
-    ) -> ChatReply:
-        whole = _Assembly(spoken)
-        try:
-            for event in events:
-                self._patience.check(deadline, cancelled, whole.usage())
-                whole.take(event)
-        finally:
-            close = getattr(events, "close", None)
-            if close is not None:
-                close()
-        return self._reply(whole.answer(), request)
-
     def _reply(self, answer: Any, request: ChatRequest) -> ChatReply:  # JSON of whatever came
-        """The reply in an answer of Converse.
-
-        Raises:
-            ModelFault: bad_reply, if it is none, or one that Bedrock could not read.
-        """
         output = answer.get("output") or {}
         content = (output.get("message") or {}).get("content")
         reason, usage = answer.get("stopReason"), _usage(answer)
@@ -223,33 +172,8 @@ class BedrockModel:
             raise ModelFault("bad_reply", "the model wrote what Bedrock could not read", usage=usage)
         text = "".join(block["text"] for block in content if "text" in block)
         calls = _calls(content, cut=reason == "max_tokens")
-        stop = _STOPS.get(str(reason))
-        if stop is None and not text and not calls:
-            raise ModelFault("bad_reply", "the reply is empty and does not say why", usage=usage)
-        if calls and stop not in ("refused", "length"):
-            stop = "tools"
-        return ChatReply(
-            text=texts.unfenced(text) if request.schema is not None else text,
-            calls=calls,
-            stop="end" if stop is None or (stop == "tools" and not calls) else stop,
-            usage=usage,
-            model=self._choice.model,  # Converse does not say which model answered
-        )
-
-
-def _messages(turns: Iterable[Turn], result_status: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - of the family
-    """Turns as messages; those of one role that follow each other are one, and no text in them is blank."""
-    out: list[dict[str, Any]] = []
-    for turn in turns:
-        role = "assistant" if turn.speaker == "assistant" else "user"
-        content = _blocks(turn, result_status=result_status)
-        if not content:
-            continue
-        if out and out[-1]["role"] == role:
-            out[-1]["content"] += content
-        else:
-            out.append({"role": role, "content": content})
-    return out
+        # Converse does not say which model answered.
+        return self._finished(request, text, calls, _STOPS.get(str(reason)), usage)
 
 
 def _blocks(turn: Turn, *, result_status: bool) -> list[Block]:
@@ -318,10 +242,26 @@ def _calls(content: list[Block], *, cut: bool) -> tuple[ToolCall, ...]:
 
 
 def _usage(answer: Any) -> Usage:  # JSON of whatever came
-    counts = answer.get("usage") or {}
-    cached = counts.get("cacheReadInputTokens") or 0
-    fresh = (counts.get("inputTokens") or 0) + (counts.get("cacheWriteInputTokens") or 0)
-    return Usage(fresh + cached, counts.get("outputTokens") or 0, cached, 1)
+    counts = member(answer, "usage")
+    cached = count(counts, "cacheReadInputTokens")
+    fresh = count(counts, "inputTokens") + count(counts, "cacheWriteInputTokens")
+    return Usage(fresh + cached, count(counts, "outputTokens"), cached, 1)
+
+
+@contextmanager
+def _told(clock: Clock) -> Iterator[None]:
+    """Around a request: what botocore raises leaves as a `ModelFault`."""
+    try:
+        yield
+    except (ClientError, EventStreamError) as error:
+        raise _fault(error, clock.now()) from error
+    except ReadTimeoutError as error:
+        raise ModelFault("timeout", "the model did not answer in time", usage=_ONE) from error
+    except (HTTPClientError, ConnectionError) as error:
+        raise ModelFault("unavailable", f"Bedrock cannot be reached ({type(error).__name__})") from error
+    except BotoCoreError as error:  # no credentials, no region, a malformed argument
+        kind: FaultKind = "unauthorized" if "Credentials" in type(error).__name__ else "bad_request"
+        raise ModelFault(kind, f"Bedrock was not asked ({type(error).__name__})") from error
 
 
 def _fault(error: ClientError | EventStreamError, now: Instant) -> ModelFault:
@@ -339,7 +279,7 @@ def _fault(error: ClientError | EventStreamError, now: Instant) -> ModelFault:
     return ModelFault(kind, f"{said} ({code})", retry_after_ms=wait, usage=_ONE)
 
 
-class _Assembly:
+class _Answer:
     """An answer, put together from the events of a stream."""
 
     def __init__(self, spoken: Spoken) -> None:
@@ -383,7 +323,7 @@ class _Assembly:
         """What was used, as far as the stream has said."""
         return _usage(self._answer)
 
-    def answer(self) -> dict[str, Any]:
+    def whole(self) -> Block:
         """The whole answer.
 
         Raises:

@@ -11,29 +11,17 @@ there; what contradicts itself is a `bad_reply`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from contextlib import closing
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-from core.model.instants import Instant
-from core.models.budget import estimate_request
-from core.models.chat import (
-    Capabilities,
-    ChatReply,
-    ChatRequest,
-    ModelFault,
-    Stop,
-    ToolCall,
-    Turn,
-    Usage,
-)
+from core.models.chat import Capabilities, ChatReply, ChatRequest, ModelFault, Stop, ToolCall, Turn, Usage
 from core.models.choice import Key, ModelChoice
 from infra.models import texts
-from infra.models.families import family_of
 from infra.models.http import Http
-from infra.models.patience import Cancelled, Patience, Spoken
+from infra.models.patience import Patience, Spoken
+from infra.models.wire import Block, HttpWire, count, member
 
 _STOPS: Final[dict[str, Stop]] = {
     "stop": "end", "length": "length", "tool_calls": "tools", "function_call": "tools", "content_filter": "refused",
@@ -42,62 +30,25 @@ _FAILED: Final = frozenset({"error", "insufficient_system_resource"})  # OpenRou
 _REPLAYED: Final = ("reasoning_content",)  # of a message: DeepSeek wants its thinking back with the calls
 _REPLAYED_CALL: Final = ("extra_content",)  # of a call: Gemini's signature
 
-Part = dict[str, Any]  # JSON of a part of a message
 
-
-class OpenAiModel:
+class OpenAiModel(HttpWire):
     """A model behind `<base_url>/chat/completions`."""
 
     def __init__(
         self, choice: ModelChoice, key: Key, http: Http, patience: Patience, capabilities: Capabilities
     ) -> None:
-        self._choice = choice
-        self._family = family_of(choice)
-        self._key = key
-        self._http = http
-        self._patience = patience
-        self._capabilities = capabilities
-        self._url = f"{choice.base_url}/chat/completions"
+        super().__init__(choice, key, http, patience, capabilities, path="/chat/completions")
 
-    @property
-    def name(self) -> str:
-        """As the operator configured it."""
-        return self._choice.name
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the wire can do."""
-        return self._capabilities
-
-    def chat(
-        self,
-        request: ChatRequest,
-        *,
-        deadline: Instant,
-        on_text: Callable[[str], None] | None = None,
-        cancelled: Cancelled = None,
-    ) -> ChatReply:
-        """One reply; see `ChatModel.chat`."""
-        spoken = Spoken(on_text)
-        streams = spoken.wanted and self._family.stream
+    def _encoded(self, request: ChatRequest, *, streams: bool) -> bytes:
         body = self.body(request)
         if streams:
             body["stream"] = True
             if self._family.stream_usage:
                 body["stream_options"] = {"include_usage": True}
-        sent = texts.encode(body)
+        return texts.encode(body)
 
-        def attempt() -> ChatReply:
-            if not streams:
-                return self._reply(self._http.ask(self._url, self._headers(), sent, deadline), request)
-            return self._streamed(sent, request, deadline, spoken, cancelled)
-
-        reply = self._patience.until(
-            deadline, attempt, spoken=spoken, size=estimate_request(request), cancelled=cancelled
-        )
-        if not streams:
-            spoken.say(reply.text)
-        return reply
+    def _assembly(self, spoken: Spoken) -> _Completion:
+        return _Completion(spoken)
 
     def _headers(self) -> dict[str, str]:
         key = self._key()
@@ -115,11 +66,10 @@ class OpenAiModel:
         told = schema is not None and not (held and family.schema == "json_schema")
         system = texts.in_words(request.system, schema or {}) if told else request.system
         turns = request.turns if request.tools else texts.without_calls(request.turns)
-        limit = self._choice.max_output or request.max_tokens
         body: dict[str, Any] = {
             "model": self._choice.model,
             "messages": _messages(system, turns),
-            family.max_tokens: min(request.max_tokens, limit),
+            family.max_tokens: self._most(request),
         }
         if request.tools:
             body["tools"] = [
@@ -147,7 +97,7 @@ class OpenAiModel:
             return "auto"
         return choice if choice == "required" else {"type": "function", "function": {"name": choice}}
 
-    def _format(self, schema: Any) -> Part:  # JSON
+    def _format(self, schema: Any) -> Block:  # JSON
         if self._family.schema == "json_object":
             return {"type": "json_object"}
         return {
@@ -157,36 +107,11 @@ class OpenAiModel:
 
     # --- the reply
 
-    def _streamed(
-        self, body: bytes, request: ChatRequest, deadline: Instant, spoken: Spoken, cancelled: Cancelled
-    ) -> ChatReply:
-        whole = _Assembly(spoken)
-
-        def check() -> None:
-            self._patience.check(deadline, cancelled, whole.usage())
-
-        events = self._http.events(self._url, self._headers(), body, deadline, check)
-        try:
-            with closing(events):
-                for event in events:
-                    whole.take(event)
-        except ModelFault as fault:
-            kept = ModelFault(
-                fault.kind, fault.message, retry_after_ms=fault.retry_after_ms, usage=whole.usage()
-            )
-            raise kept from fault
-        return self._reply(whole.completion(), request)
-
-    def _reply(self, completion: Any, request: ChatRequest) -> ChatReply:  # JSON of whatever came
-        """The reply in a completion.
-
-        Raises:
-            ModelFault: bad_reply, if there is none; unavailable, if the server says it failed.
-        """
-        usage = _usage(completion)
-        if isinstance(completion, dict) and completion.get("error"):
+    def _reply(self, answer: Any, request: ChatRequest) -> ChatReply:  # JSON of whatever came
+        usage = _usage(answer)
+        if isinstance(answer, dict) and answer.get("error"):
             raise ModelFault("unavailable", "the provider answered with an error", usage=usage)
-        choices = completion.get("choices") if isinstance(completion, dict) else None
+        choices = answer.get("choices") if isinstance(answer, dict) else None
         choice = choices[0] if isinstance(choices, list) and choices else None
         message = choice.get("message") if isinstance(choice, dict) else None
         if not isinstance(choice, dict) or not isinstance(message, dict):
@@ -197,21 +122,11 @@ class OpenAiModel:
         text, refusal = _text(message.get("content")), message.get("refusal")
         calls = _calls(message, cut=reason == "length")
         stop = "refused" if isinstance(refusal, str) and refusal else _STOPS.get(str(reason))
-        if stop is None and not text and not calls:
-            raise ModelFault("bad_reply", "the reply is empty and does not say why", usage=usage)
-        if calls and stop not in ("refused", "length"):
-            stop = "tools"
-        return ChatReply(
-            text=texts.unfenced(text) if request.schema is not None else text,
-            calls=calls,
-            stop="end" if stop is None or (stop == "tools" and not calls) else stop,
-            usage=usage,
-            model=str(completion.get("model") or self._choice.model),
-        )
+        return self._finished(request, text, calls, stop, usage, model=str(answer.get("model") or ""))
 
 
-def _messages(system: str, turns: Iterable[Turn]) -> list[Part]:
-    out: list[Part] = [{"role": "system", "content": system}] if system else []
+def _messages(system: str, turns: Iterable[Turn]) -> list[Block]:
+    out: list[Block] = [{"role": "system", "content": system}] if system else []
     for turn in turns:
         if turn.speaker == "tool":
             out += [
@@ -229,9 +144,9 @@ def _messages(system: str, turns: Iterable[Turn]) -> list[Part]:
     return out
 
 
-def _made(calls: tuple[ToolCall, ...]) -> Part:
+def _made(calls: tuple[ToolCall, ...]) -> Block:
     """Calls as they go back. Broken arguments go back as none: servers parse what they are given."""
-    message: Part = {}
+    message: Block = {}
     made = []
     for call in calls:
         opaque = msgspec.json.decode(call.opaque) if call.opaque else {}
@@ -252,7 +167,7 @@ def _text(content: Any) -> str:  # a text, or parts of one
     return content if isinstance(content, str) else ""
 
 
-def _calls(message: Part, *, cut: bool) -> tuple[ToolCall, ...]:
+def _calls(message: Block, *, cut: bool) -> tuple[ToolCall, ...]:
     found = message.get("tool_calls")
     made = [call for call in found if isinstance(call, dict)] if isinstance(found, list) else []
     thought = {name: message[name] for name in _REPLAYED if isinstance(message.get(name), str)}
@@ -261,7 +176,7 @@ def _calls(message: Part, *, cut: bool) -> tuple[ToolCall, ...]:
         function = call.get("function")
         function = function if isinstance(function, dict) else {}
         signed = {name: call[name] for name in _REPLAYED_CALL if call.get(name)}
-        opaque: Part = {"message": thought} if thought and not place else {}
+        opaque: Block = {"message": thought} if thought and not place else {}
         opaque |= {"call": signed} if signed else {}
         arguments = function.get("arguments")
         calls.append(
@@ -277,25 +192,19 @@ def _calls(message: Part, *, cut: bool) -> tuple[ToolCall, ...]:
 
 
 def _usage(completion: Any) -> Usage:  # JSON of whatever came
-    found = completion.get("usage") if isinstance(completion, dict) else None
-    counts = found if isinstance(found, dict) else {}
-    details = counts.get("prompt_tokens_details")
-    cached = _count(details, "cached_tokens") or _count(counts, "prompt_cache_hit_tokens")
-    return Usage(_count(counts, "prompt_tokens"), _count(counts, "completion_tokens"), cached, 1)
+    counts = member(completion, "usage")
+    cached = count(member(counts, "prompt_tokens_details"), "cached_tokens")
+    cached = cached or count(counts, "prompt_cache_hit_tokens")
+    return Usage(count(counts, "prompt_tokens"), count(counts, "completion_tokens"), cached, 1)
 
 
-def _count(counts: Any, name: str) -> int:  # JSON of whatever came
-    value = counts.get(name) if isinstance(counts, dict) else None
-    return value if isinstance(value, int) and value > 0 else 0
-
-
-class _Assembly:
+class _Completion:
     """A completion, put together from the chunks of a stream."""
 
     def __init__(self, spoken: Spoken) -> None:
         self._spoken = spoken
         self._texts: dict[str, list[str]] = {"content": [], "refusal": [], "reasoning_content": []}
-        self._made: dict[int, Part] = {}
+        self._made: dict[int, Block] = {}
         self._usage: Any = {}
         self._model = ""
         self._reason: str | None = None
@@ -316,7 +225,7 @@ class _Assembly:
             except (KeyError, TypeError, AttributeError, ValueError) as error:
                 raise ModelFault("bad_reply", "a chunk of the reply has another shape") from error
 
-    def _delta(self, delta: Part) -> None:
+    def _delta(self, delta: Block) -> None:
         for name, pieces in self._texts.items():
             piece = delta.get(name)
             if isinstance(piece, str):
@@ -337,7 +246,7 @@ class _Assembly:
         """What was used, as far as the stream has said."""
         return _usage({"usage": self._usage})
 
-    def completion(self) -> Part:
+    def whole(self) -> Block:
         """The whole completion.
 
         Raises:
@@ -345,7 +254,7 @@ class _Assembly:
         """
         if self._reason is None:
             raise ModelFault("unavailable", "the reply broke off", usage=self.usage())
-        message: Part = {name: "".join(pieces) for name, pieces in self._texts.items() if pieces}
+        message: Block = {name: "".join(pieces) for name, pieces in self._texts.items() if pieces}
         if self._made:
             message["tool_calls"] = [self._made[index] for index in sorted(self._made)]
         choice = {"message": message, "finish_reason": self._reason}

@@ -83,7 +83,7 @@ class Patience:
                 wait = self._wait(fault, tries)
                 final = tries >= TRIES.get(fault.kind, 1) or spoken.began
                 if final or self._clock.now() + wait >= deadline:
-                    raise _with(fault, spent) from fault
+                    raise fault.costing(spent) from fault
                 self._pause(wait, cancelled, spent)
                 continue
             return msgspec.structs.replace(reply, usage=spent.plus(reply.usage))
@@ -118,7 +118,3 @@ def _billed(fault: ModelFault, size: int) -> Usage:
     if fault.kind in ("timeout", "bad_reply") and said.requests and not said.input_tokens:
         return msgspec.structs.replace(said, input_tokens=size)
     return said
-
-
-def _with(fault: ModelFault, usage: Usage) -> ModelFault:
-    return ModelFault(fault.kind, fault.message, retry_after_ms=fault.retry_after_ms, usage=usage)
