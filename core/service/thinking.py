@@ -110,7 +110,7 @@ def _ask(step: AskModel, terms: Terms) -> Answer:
     except ModelFault as fault:
         usage = fault.usage
         late = fault.kind == "timeout" and terms.clock.now() >= terms.until
-        return Halt("time", fault.message) if late else fault
+        return Halt("time", fault.message, usage) if late else fault
     finally:
         terms.allowance.settle(usage)
     return reply

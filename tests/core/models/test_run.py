@@ -6,7 +6,17 @@ import pytest
 
 from core.errors import NoemaError
 from core.models.budget import Limits, Meter, estimate, price
-from core.models.chat import Capabilities, ChatReply, ModelFault, ToolCall, ToolResult, ToolSpec, Turn, Usage
+from core.models.chat import (
+    Capabilities,
+    ChatReply,
+    ChatRequest,
+    ModelFault,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    Turn,
+    Usage,
+)
 from core.models.run import Finished, Script, converse, goes_on
 from core.service.thinking import Terms, Unlimited, drive
 from tests.doubles import FakeClock, ScriptedModel, calls, says
@@ -131,6 +141,20 @@ def test_time_ends_a_run_before_the_next_step():
     finished = run(model, use=slow, clock=clock)
     assert finished.ended == "time"
     assert finished.trace[0].result.content == "a"
+
+
+def test_a_request_that_time_broke_off_is_counted():
+    """A model that gives no answer before the deadline was asked all the same: the run's usage says what for."""
+    clock = FakeClock()
+
+    def late(request: ChatRequest) -> ModelFault:
+        clock.advance(61_000)
+        return ModelFault("timeout", "no answer before the deadline", usage=Usage(70, 0, 0, 1))
+
+    meter = Meter(Limits(), Capabilities())
+    finished = run(ScriptedModel([late]), meter=meter, clock=clock)
+    assert finished.ended == "time"
+    assert meter.usage == Usage(70, 0, 0, 1)
 
 
 def test_a_cancelled_run_asks_nobody():
