@@ -33,7 +33,7 @@ from functions.mcp.paging import (
 )
 from functions.mcp.quoting import quote
 from functions.mcp.rpc import RpcError
-from functions.mcp.toolbox import Answer, Tool, Turn
+from functions.mcp.toolbox import Answer, Tool, Turn, rpc_error
 
 ABSENT: Final = tuple(
     PREFIX + name
@@ -73,7 +73,7 @@ def _arguments[T](arguments: Mapping[str, Any], kind: type[T]) -> T:
     try:
         return msgspec.convert({k: v for k, v in arguments.items() if k != "cursor" or _pages(kind)}, kind)
     except msgspec.ValidationError as error:
-        raise RpcError(rpc.INVALID_PARAMS, f"Invalid params: {error}") from error
+        raise rpc_error(NoemaError("InvalidInput", f"Invalid params: {error}")) from error
 
 
 def _pages(kind: type) -> bool:
@@ -185,12 +185,12 @@ def _memory(memory: wire.Memory, piece: Piece) -> dict[str, Any]:
 
 def _info(turn: Turn, arguments: dict[str, Any]) -> Answer:
     del arguments
-    return _plain(turn.services.admin.info(turn.space))
+    return _plain(turn.services.admin.info(turn.space, turn.caller))
 
 
 def _status(turn: Turn, arguments: dict[str, Any]) -> Answer:
     del arguments
-    return _plain(turn.services.admin.formation_status(turn.space))
+    return _plain(turn.services.admin.formation_status(turn.space, turn.caller))
 
 
 def _plain(value: Any) -> Answer:  # a struct of the wire
@@ -203,7 +203,7 @@ def _list(turn: Turn, arguments: dict[str, Any]) -> Answer:
     limit = query.limit
     while True:
         page, cursor = turn.services.conversations.page(
-            turn.space, query.collection, cursor=query.cursor, limit=limit
+            turn.space, query.collection, cursor=query.cursor, limit=limit, caller=turn.caller
         )
         shown = [_summary(each) for each in page]
         text = "\n".join(json.dumps(each, ensure_ascii=False) for each in shown)
@@ -249,9 +249,10 @@ def _get(turn: Turn, arguments: dict[str, Any]) -> Answer:
             wish.conversation_id,
             messages_offset=wish.messages_offset,
             artifacts_offset=wish.artifacts_offset,
+            caller=turn.caller,
         )
     else:
-        found = conversations.get(turn.space, wish.collection, wish.conversation_id)
+        found = conversations.get(turn.space, wish.collection, wish.conversation_id, caller=turn.caller)
     told: dict[str, Any] = msgspec.to_builtins(found)
     messages = told.pop("messages")
     head = json.dumps(told, ensure_ascii=False)

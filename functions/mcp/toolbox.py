@@ -203,4 +203,5 @@ def rpc_error(error: NoemaError) -> RpcError:
         number = rpc.INVALID_REQUEST
     else:
         number = rpc.INVALID_PARAMS
-    return RpcError(number, _with_hint(error), error_body(error)["error"]["data"])
+    said = error.message if status == 401 else _with_hint(error)  # a 401 is one fixed text, by the contract
+    return RpcError(number, said, error_body(error)["error"]["data"])

@@ -91,9 +91,10 @@ def test_a_retry_key_makes_one_conversation(mcp: Mcp) -> None:
     ],
 )
 def test_a_bad_conversation_is_an_invalid_parameter(mcp: Mcp, arguments: dict[str, Any]) -> None:
-    """By JSON-RPC, as the contract has it; nothing is stored."""
-    invalid(mcp, "anda_brain_remember_conversation", **arguments)
+    """By JSON-RPC, as the contract has it; the message ends with what to do next; nothing is stored."""
+    told = invalid(mcp, "anda_brain_remember_conversation", **arguments)
 
+    assert told.message.endswith(told.data["hint"])
     assert mcp.ok("anda_brain_get_space_info")["conversations"] == 0
 
 
@@ -104,6 +105,14 @@ def test_a_conversation_of_a_megabyte_is_refused(mcp: Mcp) -> None:
     )
 
     assert told.data["code"] == "PayloadTooLarge"
+
+
+def test_an_argument_of_any_length_is_quoted_in_part(mcp: Mcp) -> None:
+    """What a model sent at length does not come back at length."""
+    told = invalid(mcp, "anda_brain_run_maintenance", scope="x" * 100_000)
+
+    assert len(told.message) < 1_200
+    assert "$.scope" in told.message
 
 
 def test_maintenance_runs_one_at_a_time(mcp: Mcp) -> None:
@@ -125,6 +134,7 @@ def test_maintenance_runs_one_at_a_time(mcp: Mcp) -> None:
     )
 
     assert again.data["code"] == "Busy"
+    assert again.message.endswith("try again when it has ended.")
     assert found["label"] == "maintenance"
     mcp.form()
     found = mcp.ok(
@@ -388,7 +398,7 @@ def test_a_long_kip_answer_comes_in_pieces(mcp: Mcp) -> None:
 def test_a_store_that_does_not_answer_is_an_internal_error(mcp: Mcp) -> None:
     """With the code and when to try again in data: a fault, not a mistake of the caller."""
 
-    def down(space: str) -> None:
+    def down(*asked: object) -> None:
         raise NoemaError("ServiceUnavailable", "the store did not answer in time", retry_after_ms=1000)
 
     mcp.world.services.admin.info = down
