@@ -21,6 +21,7 @@ from core.ports import (
 )
 from core.service.values import Caller
 from functions.adapters import Adapters, adapters
+from functions.embedder_settings import EmbedderSetting
 from functions.identity import Gate
 from functions.model_settings import KeySource
 from functions.settings import Settings, SettingsError, load
@@ -57,7 +58,9 @@ if TYPE_CHECKING:
     from core.service.recall_thinking import Thinking
     from core.service.refusals import Refusals
     from core.service.restoring import Restores
+    from core.service.shadow import Fork, Shadows
     from core.service.spaces import Spaces
+    from core.service.streaming import Streams
     from core.service.thinking import Allowance
     from core.service.tokens import SpaceTokens
     from core.service.upkeep import Upkeep
@@ -80,6 +83,7 @@ class Services:
         self.objects = adapters.objects
         self.queue = adapters.queue
         self._world = adapters
+        self.sends_frames = False  # said by a gateway that can, before anything is asked of `kip`
 
     @cached_property
     def gate(self) -> Gate:
@@ -324,11 +328,52 @@ class Services:
         )
 
     @cached_property
+    def shadows(self) -> Shadows:
+        """Policies tried on copies of spaces."""
+        from core.service.shadow import Shadows
+
+        return Shadows(
+            self.table,
+            self.objects,
+            self.clock,
+            self.entropy,
+            spaces=self.spaces,
+            conversations=self.conversations,
+            fork=self._forked,
+            models=self.models,
+            allowance_of=lambda space, model: self.ledger.allowance(space, "judge", model),
+        )
+
+    def _forked(self, table: Table, objects: Objects) -> Fork:
+        """Services over a copy; its models and what they cost are this deployment's, its search is by words."""
+        from core.service.maintenance import Maintenance
+        from core.service.shadow import Fork
+        from core.service.shadow_fork import Silent
+
+        settings = msgspec.structs.replace(self.settings, embedder=EmbedderSetting())
+        world = Adapters(table, objects, Silent(), self.clock, self.entropy, models=self.models)
+        copy = Services(settings, world)
+        copy.ledger = self.ledger
+        maintenance = Maintenance(
+            table,
+            world.queue,
+            self.clock,
+            self.entropy,
+            spaces=copy.spaces,
+            commits=copy.commits,
+            leases=copy.leases,
+            conversations=copy.conversations,
+            paced=False,
+        )
+        return Fork(copy.admin, maintenance, copy.recall)
+
+    @cached_property
     def memory_statuses(self) -> MemoryStatuses:
         """How memories fare."""
         from core.service.memory_status import MemoryStatuses
 
-        return MemoryStatuses(self.table, self.spaces, (lambda: self.vector_upkeep) if self._embeds else None)
+        vectors = (lambda: self.vector_upkeep) if self._embeds else None
+        return MemoryStatuses(self.table, self.spaces, vectors, lambda space: self.shadows.last(space))
 
     @cached_property
     def users(self) -> Users:
@@ -473,8 +518,16 @@ class Services:
             signer=self.keys,
             verifier=self.keys,
             vectors=(lambda: self.vectors) if self._embeds else None,
+            streaming=self.sends_frames,
             refused=lambda *told: self.refusals.note(*told),
         )
+
+    @cached_property
+    def streams(self) -> Streams:
+        """Answers in frames."""
+        from core.service.streaming import Streams
+
+        return Streams(self.kip, self.clock)
 
     @cached_property
     def keys(self) -> Ed25519Keys:

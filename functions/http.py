@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import parse_qsl, unquote
 
@@ -28,11 +28,12 @@ class HttpRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpResponse(msgspec.Struct, frozen=True, kw_only=True):
-    """One response."""
+    """One response. `stream`: its body in pieces as they are made, in place of `body`, where the gateway can send that."""
 
     status: int
     headers: Mapping[str, str]
     body: bytes
+    stream: Iterator[bytes] | None = None
 
 
 def request_id_of(event: Mapping[str, Any], context: Any) -> str:  # an event and a Lambda context
@@ -89,6 +90,8 @@ def _query(raw: str) -> dict[str, str]:
 def encode_event(response: HttpResponse) -> dict[str, Any]:  # JSON for API Gateway
     """The event that API Gateway turns into the response; what is not text goes as base64."""
     out: dict[str, Any] = {"statusCode": response.status, "headers": dict(response.headers)}
+    if response.stream is not None:
+        return {**out, "stream": response.stream}  # no JSON: only a gateway in this process takes it
     try:
         return {**out, "body": response.body.decode("utf-8"), "isBase64Encoded": False}
     except UnicodeDecodeError:

@@ -19,7 +19,9 @@ from core.protocol.request import KIP_VERSION, Execution, Request, decode_json, 
 from core.protocol.response import Response, encode_response, failure
 from core.service.callers import principal_of
 from functions.bootstrap import Services
+from functions.frames import in_frames, no_frames, wants_frames
 from functions.http import HttpRequest, HttpResponse
+from functions.identity import Admission
 from functions.negotiate import MEDIA_TYPES, encode_cbor, request_format, response_format
 from functions.plain import decode_cbor
 from functions.routing import Call
@@ -29,19 +31,24 @@ DEADLINE_MS: Final = 15_000  # contract §1.5
 
 def execute_readonly(services: Services, call: Call) -> HttpResponse:
     """Answer a request that may not write; what it is follows from what parses."""
-    return _execute(services, call, readonly=True)
+    return _execute(services, call, readonly=True, admission="public")
 
 
 def execute(services: Services, call: Call) -> HttpResponse:
     """Answer a request that may write."""
-    return _execute(services, call, readonly=False)
+    return _execute(services, call, readonly=False, admission="write")
 
 
-def _execute(services: Services, call: Call, *, readonly: bool) -> HttpResponse:
+def _execute(services: Services, call: Call, *, readonly: bool, admission: Admission) -> HttpResponse:
+    framed = wants_frames(call.request)
     try:
+        if framed and not services.sends_frames:
+            raise no_frames()
         request = _keyed(read_body(call.request), call.idempotency_key)
     except NoemaError as error:
         return _answer(call.request, failure(error))
+    if framed:
+        return in_frames(services, call, request, admission=admission, readonly=readonly)
     deadline = min(call.deadline, services.clock.now() + DEADLINE_MS)
     who = principal_of(call.caller, readonly=readonly)
     response = services.kip.execute(call.space, request, who, deadline=deadline, readonly=readonly)

@@ -82,7 +82,7 @@ def capabilities(_: Describe, scope: Scope) -> Answer:
     """DESCRIBE CAPABILITIES: what the engine has, what of it this caller may use here, and the bounds."""
     value: dict[str, Json] = {
         "protocol": VERSIONS,
-        "supported": supported(semantic=scope.context.semantic),
+        "supported": _supported(scope),
         "available": {name: is_available(name, scope) for name in SUPPORTED},
         "limits": limits(scope),
         "search": {
@@ -98,9 +98,13 @@ def capabilities(_: Describe, scope: Scope) -> Answer:
     return Answer(value=value, context=coordinates(scope))
 
 
+def _supported(scope: Scope) -> dict[str, bool]:
+    return supported(semantic=scope.context.semantic, streaming=scope.context.streaming)
+
+
 def is_available(name: str, scope: Scope) -> bool:
     """Whether a capability is there and this caller may ask for it at this endpoint."""
-    if not supported(semantic=scope.context.semantic).get(name, False):
+    if not _supported(scope).get(name, False):
         return False
     action = _ACTION_OF.get(name)
     allowed = allows(scope.context.principal, action or "read")

@@ -58,18 +58,23 @@ MEANING: Final = frozenset({"semantic_search", "hybrid_search"})
 """What a deployment has that has an embedder, and no other."""
 
 
-def supported(*, semantic: bool) -> dict[str, bool]:
-    """What this deployment can do: the table, and search by meaning if it has an embedder."""
-    return {**SUPPORTED, **dict.fromkeys(MEANING, True)} if semantic else SUPPORTED
+STREAMING: Final = frozenset({"streaming"})
+"""What a transport has that can send an answer in frames, and no other."""
 
 
-def check_requirements(requires: dict[str, Any], *, semantic: bool = False) -> None:
+def supported(*, semantic: bool = False, streaming: bool = False) -> dict[str, bool]:
+    """What this deployment can do: the table, search by meaning with an embedder, frames where they can be sent."""
+    more = (MEANING if semantic else frozenset()) | (STREAMING if streaming else frozenset())
+    return {**SUPPORTED, **dict.fromkeys(more, True)} if more else SUPPORTED
+
+
+def check_requirements(requires: dict[str, Any], *, semantic: bool = False, streaming: bool = False) -> None:
     """Refuse a request that requires what is not there (KIP §71, Protocol Runtime §294-297).
 
     Raises:
         NoemaError: UnsupportedCapability, naming everything that is missing.
     """
-    there = supported(semantic=semantic)
+    there = supported(semantic=semantic, streaming=streaming)
     missing = [name for name, wanted in requires.items() if not _satisfied(name, wanted, there)]
     if missing:
         raise NoemaError(

@@ -84,6 +84,7 @@ class Kip:
         secret: signs cursors and snapshot tokens; the same in every process of a deployment.
         vectors: gives search by meaning when it is needed; without it there is none.
         signer, verifier: signs what leaves the deployment, and checks what comes; without them nothing is.
+        streaming: whether what speaks to this process can be answered in frames.
         refused: told of each refusal: space, principal, code and details; without it nobody is.
     """
 
@@ -98,6 +99,7 @@ class Kip:
         signer: Signer | None = None,
         verifier: Verifier | None = None,
         vectors: Callable[[], Vectors] | None = None,
+        streaming: bool = False,
         refused: Callable[[str, Principal, str, dict[str, Any] | None], None] | None = None,
     ) -> None:
         self._refused = refused
@@ -109,6 +111,7 @@ class Kip:
         self._signer = signer
         self._verifier = verifier
         self._vectors = vectors
+        self._streaming = streaming
 
     def execute(
         self,
@@ -146,6 +149,7 @@ class Kip:
             endpoint=endpoint,
             secret=self._secret,
             semantic=self._vectors is not None,
+            streaming=self._streaming and endpoint == "kip",
             overdue=lambda: self._clock.now() >= until,
         )
         try:

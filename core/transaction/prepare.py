@@ -88,7 +88,7 @@ def prepare(request: Request, space_id: str, context: Context) -> Plan:
             UnsupportedCapability, UnsupportedIsolation, InvalidRequestEnvelope, ReadonlyViolation for ingest.
     """
     _check_space(request, space_id)
-    check_requirements(request.requires, semantic=context.semantic)
+    check_requirements(request.requires, semantic=context.semantic, streaming=context.streaming)
     execution = request.execution
     isolation = getattr(execution, "isolation", msgspec.UNSET)
     if isinstance(isolation, str) and isolation not in ISOLATION:

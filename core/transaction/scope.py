@@ -42,7 +42,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     principal: the verified caller. now: the time of the request (ms).
     readonly: the endpoint that may not write (KIP §76). endpoint: its class, part of an idempotency scope.
     given: answers to earlier needs of this same request. secret: the key that signs cursors and tokens.
-    semantic: whether the deployment can search by meaning.
+    semantic: whether the deployment can search by meaning. streaming: whether its transport can send frames.
     trust: stands in for the space's protected trust state. overdue: says True once the deadline has passed.
     """
 
@@ -53,6 +53,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     given: Given = Given()
     secret: bytes = b""
     semantic: bool = False
+    streaming: bool = False
     trust: TrustState | None = None
     limits: Limits = Limits()
     overdue: Callable[[], bool] = _never

@@ -137,6 +137,7 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
         found = services()
     except (OSError, DatabaseError) as error:
         raise Failure(f"the memory cannot be opened: {error}. Try --data with another folder.") from error
+    found.sends_frames = True
     if found.settings.store == "aws":
         raise Failure(
             "NOEMA_STORE is aws, whose queue drives Lambda functions. Serve `embedded` or `memory`."

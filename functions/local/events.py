@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -24,11 +24,12 @@ _TEXT_TYPES: Final = ("text/", "application/json", "application/xml", "applicati
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A response to write: the status, headers in order, and the body as bytes."""
+    """A response to write: the status, headers in order, and the body as bytes or, in its place, in pieces."""
 
     status: int
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    stream: Iterator[bytes] | None = None
 
 
 def http_event(
@@ -114,7 +115,7 @@ def _body(body: bytes, content_type: str) -> tuple[str, bool]:
 
 
 def http_answer(result: object) -> Answer:
-    """What API Gateway would send for a handler's result (payload 2.0).
+    """What API Gateway would send for a handler's result (payload 2.0); a `stream` is this gateway's own.
 
     Raises:
         ValueError: the result has no shape that API Gateway takes; it would answer 500.
@@ -128,7 +129,7 @@ def http_answer(result: object) -> Answer:
         raise ValueError("the handler's body cannot be read") from error
     headers = [(name, str(value)) for name, value in (result.get("headers") or {}).items()]
     headers += [("set-cookie", each) for each in result.get("cookies") or ()]
-    return Answer(result["statusCode"], tuple(headers), raw)
+    return Answer(result["statusCode"], tuple(headers), raw, result.get("stream"))
 
 
 def sqs_event(*, group: str, body: str, message_id: str, attempt: int, now_ms: int) -> Event:

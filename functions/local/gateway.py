@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import logging
 import secrets
+import socket
+import threading
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from http import HTTPStatus
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import waitress.server
 
@@ -28,6 +30,9 @@ Log = Callable[[str], None]
 MAX_BODY_BYTES: Final = 10 * 1024 * 1024  # API Gateway's limit on a request
 TIMEOUT_MS: Final = 29_000  # API Gateway waits no longer for a function
 _THREADS: Final = 8
+_STREAMS: Final = 4  # of the threads; a slow reader of a stream keeps one, and the others stay for everybody
+_BUFFER: Final = 256 * 1024  # of an answer that is not taken as fast as it is made
+_STALLED_MS: Final = 30_000  # a reader who takes nothing for so long is gone
 _HEADER_SLACK: Final = 64 * 1024
 
 
@@ -46,6 +51,7 @@ class Gateway:
         self._handler_for = handler_for
         self._clock = clock
         self._log = log
+        self._streams = threading.BoundedSemaphore(_STREAMS)
 
     def __call__(self, environ: dict[str, Any], start_response: Callable[..., object]) -> Iterable[bytes]:
         """Serve one request (PEP 3333)."""
@@ -66,11 +72,22 @@ class Gateway:
                 now_ms=began,
             )
             answer = self._invoke(event, method, path, began)
-        self._log(f"{method} {path} {answer.status} {self._clock.now() - began} ms")
+        streamed = answer.stream
+        if streamed is not None and not self._streams.acquire(blocking=False):
+            streamed, answer = None, _refusal(_too_many_streams(), secrets.token_hex(8))
+        if streamed is None:
+            self._log(f"{method} {path} {answer.status} {self._clock.now() - began} ms")
         headers = [(name, value) for name, value in answer.headers if name.lower() != "content-length"]
         phrase = HTTPStatus(answer.status).phrase if answer.status in set(HTTPStatus) else "Unknown"
+        if streamed is not None:
+            start_response(f"{answer.status} {phrase}", headers)
+            return _Streamed(streamed, lambda n: self._ended(f"{method} {path} {answer.status}", n, began))
         start_response(f"{answer.status} {phrase}", [*headers, ("content-length", str(len(answer.body)))])
         return [] if method == "HEAD" else [answer.body]
+
+    def _ended(self, what: str, pieces: int, began: int) -> None:
+        self._streams.release()
+        self._log(f"{what} {self._clock.now() - began} ms, {pieces} frames")
 
     def _invoke(self, event: Event, method: str, path: str, began: int) -> Answer:
         request_id: str = event["requestContext"]["requestId"]
@@ -88,6 +105,34 @@ class Gateway:
             return _refusal(failures.internal(request_id), request_id)
 
 
+class _Streamed:
+    """A body that is taken piece by piece, and ended once however that ends: read to the last, left, or never begun."""
+
+    def __init__(self, pieces: Iterator[bytes], ended: Callable[[int], None]) -> None:
+        self._pieces = pieces
+        self._ended: Callable[[int], None] | None = ended
+        self._count = 0
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        piece = next(self._pieces)
+        self._count += 1
+        return piece
+
+    def close(self) -> None:
+        """End the work behind it; the server calls this in every case (PEP 3333)."""
+        ended, self._ended = self._ended, None
+        if ended is None:
+            return
+        try:
+            if isinstance(self._pieces, Generator):
+                self._pieces.close()
+        finally:
+            ended(self._count)
+
+
 def describe(error: Exception, where: str) -> str:
     """An unexpected error for the log: its type and its places in the code. Its message may hold memory text."""
     return f"{where}: {type(error).__name__}\n" + "".join(traceback.format_tb(error.__traceback__)).rstrip()
@@ -99,6 +144,15 @@ def too_large() -> NoemaError:
         "PayloadTooLarge",
         f"a request may take at most {MAX_BODY_BYTES} bytes",
         details={"limit_bytes": MAX_BODY_BYTES},
+    )
+
+
+def _too_many_streams() -> NoemaError:
+    return NoemaError(
+        "ServiceUnavailable",
+        f"{_STREAMS} streams are being read, and there are no more at once",
+        hint="Try again, or ask for application/json.",
+        retry_after_ms=1_000,
     )
 
 
@@ -125,6 +179,14 @@ def _headers(environ: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "content-length", environ["CONTENT_LENGTH"]
 
 
+def _socket_options() -> list[tuple[int, int, int]]:
+    """No delay for small frames; and, where the system has it, an end for who reads nothing more."""
+    options = [(socket.SOL_TCP, socket.TCP_NODELAY, 1)]
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        options.append((socket.SOL_TCP, socket.TCP_USER_TIMEOUT, _STALLED_MS))
+    return options
+
+
 class Server:
     """The gateway on a socket.
 
@@ -146,7 +208,11 @@ class Server:
             inbuf_overflow=MAX_BODY_BYTES * 2,
             max_request_header_size=_HEADER_SLACK,
             channel_timeout=60,
+            outbuf_high_watermark=_BUFFER,
         )
+        self._server.adj.socket_options = (
+            _socket_options()
+        )  # of each connection; no setting of create_server's
 
     @property
     def port(self) -> int:

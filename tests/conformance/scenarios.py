@@ -348,17 +348,17 @@ def same_name(d: Driver) -> None:
 
 def lost_response(d: Driver) -> None:
     """X-008: a formation whose answer was lost and that is sent again with its key has happened once."""
+    command = (
+        f'MUTATE {{CREATE CONCEPT ?x {{TYPE "{CORE}/Experience" CLIENT KEY "x-008"}} '
+        'CREATE EVIDENCE ?e {SET FIELDS {evidence_class: "message", payload: "x-008"} '
+        f'SET STRUCTURAL {{("source", :alice)}}}} ENSURE PROPOSITION ?p (:alice, {ZONE}, "+05:00") '
+        'CREATE ASSERTION ?a {SET FIELDS {proposition: ?p, asserted_by: :alice, stance: "support", '
+        'mode: "stated"} SET STRUCTURAL {("evidence", ?e)}} '
+        'CREATE ACTIVITY ?f {SET FIELDS {activity_class: "formation", status: "completed"} '
+        'SET STRUCTURAL {("inputs", ?e) ("outputs", ?a)}}}'
+    )
     formation = request(
-        (
-            f'MUTATE {{CREATE CONCEPT ?x {{TYPE "{CORE}/Experience" CLIENT KEY "x-008"}} '
-            'CREATE EVIDENCE ?e {SET FIELDS {evidence_class: "message", payload: "x-008"} '
-            f'SET STRUCTURAL {{("source", :alice)}}}} ENSURE PROPOSITION ?p (:alice, {ZONE}, "+05:00") '
-            'CREATE ASSERTION ?a {SET FIELDS {proposition: ?p, asserted_by: :alice, stance: "support", '
-            'mode: "stated"} SET STRUCTURAL {("evidence", ?e)}} '
-            'CREATE ACTIVITY ?f {SET FIELDS {activity_class: "formation", status: "completed"} '
-            'SET STRUCTURAL {("inputs", ?e) ("outputs", ?a)}}}',
-            {"alice": d.ref["alice"]},
-        ),
+        (command, {"alice": d.ref["alice"]}),
         execution={"mode": "atomic", "idempotency_key": "x-008"},
     )
     before = seq(d)
