@@ -15,8 +15,9 @@ from __future__ import annotations
 from typing import Final
 
 from core.model.instants import Instant
-from core.ports import Row, Update, When
+from core.ports import Update, When
 from core.service.faults import reading, settled
+from core.service.rows import number_in, rows_between
 from core.service.spaces import Spaces
 from core.service.upkeep import BATCH, GARBAGE_AGE, HOUR, STORE_CLOCK_MS
 from core.storage.head import SWEPT
@@ -25,7 +26,6 @@ from core.storage.layout import (
     body_prefix,
     conversation_sk,
     counter_sk,
-    following,
     space_pk,
 )
 
@@ -53,7 +53,7 @@ def collect_bodies(spaces: Spaces, space_id: str, *, age_ms: int = GARBAGE_AGE) 
             counter = spaces.table.get(space_pk(space_id), counter_sk(collection))
             if counter is None or counter.get("instance") != head.instance:
                 continue  # nothing to announce a sweep on: the first submission may be on its way
-            seen = _number(counter, CHECKED)
+            seen = number_in(counter, CHECKED)
             fresh = [body for body in bodies if body[2] > seen]
             if not fresh:
                 continue
@@ -76,25 +76,16 @@ def _has_row(
     until = at + age_ms
     pk = space_pk(space_id)
     first, last = conversation_sk(collection, least), conversation_sk(collection, 10**16 - 1)
-    while True:
-        page = spaces.table.query(pk, first, last, limit=_PAGE)
-        for _, row in page:
-            if row.get("body_key") == key:
-                return True
-            if _number(row, "created") > until + HOUR:
-                return False
-        if len(page) < _PAGE:
+    for _, row in rows_between(spaces.table, pk, first, last, page=_PAGE):
+        if row.get("body_key") == key:
+            return True
+        if number_in(row, "created") > until + HOUR:
             return False
-        first = following(page[-1][0])
+    return False
 
 
 def _announce(spaces: Spaces, space_id: str, collection: str, name: str, until: Instant) -> None:
     """Set a mark of a collection's counter row; it never goes back."""
     pk, sk = space_pk(space_id), counter_sk(collection)
     move = Update(pk, sk, assign={name: until}, when=When(present=True, below={name: until}))
-    settled(spaces.table, [move], lambda: _number(spaces.table.get(pk, sk) or {}, name) >= until)
-
-
-def _number(row: Row, name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0
+    settled(spaces.table, [move], lambda: number_in(spaces.table.get(pk, sk) or {}, name) >= until)

@@ -37,6 +37,7 @@ from core.ports import (
 )
 from core.protocol.byok_types import ByokInput, ByokView
 from core.service.faults import RETRY_AFTER_MS, reading
+from core.service.rows import number_in
 from core.service.spaces import Spaces
 from core.service.values import Caller
 from core.storage.layout import HEAD, byok_sk, space_pk
@@ -153,7 +154,7 @@ class Byok:
             raise _invalid("api_key", "api_key must come along: a stored key goes to no other address")
         now = self._clock.now()
         changed_at = max(
-            now, _number(before, "updated_at") + 1
+            now, number_in(before, "updated_at") + 1
         )  # so that each change can be told from the last
         return {**row, "instance": instance, "updated_at": changed_at, "updated_by": caller.subject}
 
@@ -215,8 +216,8 @@ class Byok:
         made = make_choice(row["family"], str(row["model"]), str(row["api_base"]))  # type: ignore[arg-type]  # one of ModelFamily
         choice = msgspec.structs.replace(
             made,
-            context_tokens=_number(row, "context_window"),
-            max_output=_number(row, "max_output"),
+            context_tokens=number_in(row, "context_window"),
+            max_output=number_in(row, "max_output"),
             bearer=row.get("bearer_auth") is True,
         )
         return OwnModel(choice, self._providers.model(choice, lambda: key, trusted=False))
@@ -275,8 +276,3 @@ def _context(space_id: str, instance: str) -> str:
 
 def _invalid(member: str, message: str) -> NoemaError:
     return NoemaError("InvalidInput", message, details={"member": member})
-
-
-def _number(row: Row, name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0

@@ -33,6 +33,7 @@ from core.ports import Delete, Entropy, Put, Row, Update, Value, When, Write
 from core.service.erasure_scan import Scan, scan_space
 from core.service.erasure_steps import COUNTERS, JOB_MS, ErasureSteps, Job, Order, Overtaken
 from core.service.faults import reading, settled
+from core.service.rows import number_in
 from core.service.spaces import Spaces
 from core.service.upkeep import Upkeep
 from core.storage.head import ENDS, ROLES, Head, epoch_attribute, row_of, until_attribute
@@ -162,9 +163,9 @@ class Erasures:
                 return None
             pk, sk, now = space_pk(space_id), purge_sk(head.pgen), self._clock.now()
             row = self._table.get(pk, sk)
-            if row is None or row.get("stage") != "running" or _number(row, "until") > now:
+            if row is None or row.get("stage") != "running" or number_in(row, "until") > now:
                 return None
-            epoch = _number(row, "ep") + 1
+            epoch = number_in(row, "ep") + 1
             claim = Update(
                 pk,
                 sk,
@@ -263,7 +264,7 @@ class Erasures:
             pgen=job.pgen,
             kind=str(kind),
             by=str(row["by"]),
-            started=_number(row, "at"),
+            started=number_in(row, "at"),
             at=self._clock.now(),
             ids=tuple(
                 sorted(
@@ -271,7 +272,7 @@ class Erasures:
                 )
             ),
             needles=len(job.order.needles),
-            **{name: _number(row, name) for name in COUNTERS},
+            **{name: number_in(row, name) for name in COUNTERS},
             rows_scanned=scan.rows,
             objects_scanned=scan.objects,
             bytes_scanned=scan.size,
@@ -304,8 +305,3 @@ class Erasures:
 
     def _row(self, pk: str, sk: str) -> Row:
         return self._table.get(pk, sk) or {}
-
-
-def _number(row: Row, name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0

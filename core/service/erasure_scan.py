@@ -12,10 +12,10 @@ import msgspec
 
 from core.ports import Value
 from core.service.erasure_steps import Job
+from core.service.rows import rows_between
 from core.service.spaces import Spaces
-from core.service.upkeep import BATCH
 from core.storage.codec import RAW, ZLIB, ZSTD, Unreadable, expand
-from core.storage.layout import ALL_ROWS, HEAD, following, space_prefix
+from core.storage.layout import ALL_ROWS, HEAD, space_prefix
 from core.storage.segment import plain_bytes
 
 
@@ -35,18 +35,12 @@ def scan_space(spaces: Spaces, job: Job, *, nothing_may_stay: bool = False) -> S
     """
     scan = Scan()
     words = [found.encode() for found in job.order.erased.removed] + list(job.order.needles)
-    first, last = ALL_ROWS
-    while True:
-        page = spaces.table.query(job.pk, first, last, limit=BATCH)
-        for sk, row in page:
-            if sk != job.sk:
-                _look(scan, sk, [sk, *row.values()], words)
-                scan.rows += 1
-                if nothing_may_stay and sk != HEAD:
-                    scan.found.append(sk)
-        if len(page) < BATCH:
-            break
-        first = following(page[-1][0])
+    for sk, row in rows_between(spaces.table, job.pk, *ALL_ROWS):
+        if sk != job.sk:
+            _look(scan, sk, [sk, *row.values()], words)
+            scan.rows += 1
+            if nothing_may_stay and sk != HEAD:
+                scan.found.append(sk)
     for key, _, _ in spaces.objects.list(space_prefix(job.space_id)):
         body = spaces.objects.get(key)
         if body is not None:

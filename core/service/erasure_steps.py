@@ -14,6 +14,7 @@ import msgspec
 from core.model.elements import AnyElement
 from core.ports import Delete, Entropy, Put, Row, Unavailable, Update, When, Write
 from core.service.faults import settled
+from core.service.rows import rows_between
 from core.service.spaces import Spaces
 from core.service.upkeep import BATCH, Upkeep
 from core.storage.blocks import Cache, Pieces
@@ -26,7 +27,6 @@ from core.storage.layout import (
     conversation_sk,
     delta_key,
     delta_version,
-    following,
     manifest_sk,
     purge_sk,
     rows_of,
@@ -294,7 +294,9 @@ class ErasureSteps:
     def remove_everything(self) -> None:
         """Remove every row but HEAD and this job, and every object."""
         kept = (HEAD, self._job.sk)
-        while gone := [sk for sk, _ in self._rows(*ALL_ROWS, pages=1) if sk not in kept]:
+        while gone := [
+            sk for sk, _ in self._table.query(self._job.pk, *ALL_ROWS, limit=BATCH) if sk not in kept
+        ]:
             deletes = [Delete(self._job.pk, sk) for sk in gone[: BATCH - 1]]  # one place is the job's row
             self._write({"rows": len(deletes)}, *deletes)
         keys = [key for key, _, _ in self._objects.list(space_prefix(self._job.space_id))]
@@ -305,17 +307,9 @@ class ErasureSteps:
 
     # --- reading and writing
 
-    def _rows(self, first: str, last: str, *, pages: int | None = None) -> list[tuple[str, Row]]:
-        """The rows between two keys; all pages of them, or some."""
-        out: list[tuple[str, Row]] = []
-        while pages is None or pages > 0:
-            page = self._table.query(self._job.pk, first, last, limit=BATCH)
-            out += page
-            if len(page) < BATCH:
-                break
-            first = following(page[-1][0])
-            pages = None if pages is None else pages - 1
-        return out
+    def _rows(self, first: str, last: str) -> list[tuple[str, Row]]:
+        """All rows between two keys, before any of them is touched."""
+        return list(rows_between(self._table, self._job.pk, first, last))
 
     def _write(self, counts: dict[str, int], *writes: Write) -> None:
         """Write, and count it on the job's row, if the job is still this run's.

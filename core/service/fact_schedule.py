@@ -34,13 +34,13 @@ from core.ports import (
 )
 from core.service.faults import reading
 from core.service.hints import FACTS, send_hint
+from core.service.rows import number_in, rows_between
 from core.storage.layout import (
     DUE_PK,
     fact_clock_of,
     fact_clock_rows,
     fact_clock_sk,
     fact_schedule_sk,
-    following,
     space_pk,
 )
 
@@ -50,7 +50,6 @@ IDLE_MS: Final = (
 )  # between consolidations of facts that nobody writes; a weight halves in 30 days
 CLAIM_MS: Final = 20 * 60_000  # when a run that died is taken over: longer than any run may last
 _MARGIN_MS: Final = 60_000  # by which clocks may differ
-_PAGE: Final = 100
 _SWEPT: Final = 1_000  # spaces that one tick hints at
 _KNOWN: Final = 10_000  # spaces whose clock this process remembers
 
@@ -85,7 +84,7 @@ class FactSchedule:
     def _wind(self, space_id: str, now: Instant) -> Instant:
         """When the clock rings now. It is never later than soon."""
         seen = self._read(space_id)
-        due, claimed = _number(seen, "due"), bool(seen.get("claimed"))
+        due, claimed = number_in(seen, "due"), bool(seen.get("claimed"))
         if not claimed and now + _MARGIN_MS < due <= now + SOON_MS:
             return due
         self._table.transact(self._moved(space_id, seen, now + SOON_MS, claimed=False))
@@ -100,33 +99,29 @@ class FactSchedule:
     def sweep(self) -> list[str]:
         """Hint at every space whose clock has run out; for the tick. Clocks of spaces that are gone are removed."""
         found: list[str] = []
-        first, last = fact_clock_rows(self._clock.now())
         with reading():
-            while len(found) < _SWEPT:
-                page = self._table.query(DUE_PK, first, last, limit=_PAGE)
-                for sk, _ in page:
-                    at, space_id = fact_clock_of(sk)
-                    if _number(self._read(space_id), "due") == at:
-                        send_hint(self._queue, self._entropy, space_id, FACTS)
-                        found.append(space_id)
-                    else:
-                        self._table.transact([Delete(DUE_PK, sk)])
-                if len(page) < _PAGE:
+            for sk, _ in rows_between(self._table, DUE_PK, *fact_clock_rows(self._clock.now())):
+                at, space_id = fact_clock_of(sk)
+                if number_in(self._read(space_id), "due") != at:
+                    self._table.transact([Delete(DUE_PK, sk)])
+                    continue
+                send_hint(self._queue, self._entropy, space_id, FACTS)
+                found.append(space_id)
+                if len(found) == _SWEPT:
                     break
-                first = following(page[-1][0])
         return found
 
     def due(self, space_id: str) -> Instant | None:
         """When a space's facts are looked at next; None if it never had any."""
         with reading():
-            return _number(self._read(space_id), "due") or None
+            return number_in(self._read(space_id), "due") or None
 
     def claim(self, space_id: str) -> Claim | None:
         """Take a space's clock that has run out; None if it has not, or another run was first."""
         now = self._clock.now()
         with reading():
             seen = self._read(space_id)
-            if not 0 < _number(seen, "due") <= now:
+            if not 0 < number_in(seen, "due") <= now:
                 return None
             try:
                 self._table.transact(self._moved(space_id, seen, now + CLAIM_MS, claimed=True))
@@ -157,14 +152,9 @@ class FactSchedule:
         when = When(equals={"due": seen.get("due"), "claimed": seen.get("claimed")})
         assign: Row = {"due": due, "claimed": 1 if claimed else None}
         writes: list[Write] = [Update(space_pk(space_id), fact_schedule_sk(), assign=assign, when=when)]
-        before = _number(seen, "due")
+        before = number_in(seen, "due")
         if before != due:
             writes.append(Put(DUE_PK, fact_clock_sk(due, space_id), {"space": space_id}))
             if before:
                 writes.append(Delete(DUE_PK, fact_clock_sk(before, space_id)))
         return writes
-
-
-def _number(row: Row, name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0

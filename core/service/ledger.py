@@ -27,6 +27,7 @@ from core.models.choice import Budgets, for_tier
 from core.ports import Check, Clock, Put, Refused, Row, StoreFault, Table, Unavailable, Update, When, Write
 from core.service.faults import RETRY_AFTER_MS, reading
 from core.service.memory_policy import policy_of
+from core.service.rows import number_in
 from core.service.spaces import Spaces
 from core.storage.layout import HEAD, ledger_sk, ledger_total_sk, space_pk
 
@@ -129,8 +130,8 @@ class Ledger:
         return DayUsage(
             day=self.day(),
             usage=usage_of(row),
-            tokens=_number(row, "tokens"),
-            micros=_number(row, "micros"),
+            tokens=number_in(row, "tokens"),
+            micros=number_in(row, "micros"),
             limits=self._limits(state.meta, own_key=self._own_key(space_id)),
         )
 
@@ -277,10 +278,10 @@ def usage_of(row: Row) -> dict[str, Usage]:
     """What a row of the ledger says was used, by role."""
     return {
         role: Usage(
-            _number(row, f"{role}_in"),
-            _number(row, f"{role}_out"),
-            _number(row, f"{role}_cached"),
-            _number(row, f"{role}_requests"),
+            number_in(row, f"{role}_in"),
+            number_in(row, f"{role}_out"),
+            number_in(row, f"{role}_cached"),
+            number_in(row, f"{role}_requests"),
         )
         for role in ROLES
     }
@@ -315,8 +316,3 @@ def _some(counts: dict[str, int]) -> dict[str, int]:
 
 def _is_of(row: Row | None, instance: str) -> bool:
     return row is not None and row.get("instance") == instance
-
-
-def _number(row: Row, name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0

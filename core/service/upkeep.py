@@ -33,6 +33,7 @@ from core.ports import (
 from core.service.chain import read_chain
 from core.service.faults import reading, settled
 from core.service.leases import Leases
+from core.service.rows import rows_between
 from core.service.spaces import Spaces
 from core.service.values import Fence
 from core.storage.codec import decode_delta
@@ -44,7 +45,6 @@ from core.storage.layout import (
     delta_key_version,
     delta_sk,
     filter_key,
-    following,
     manifest_key,
     manifest_sk,
     rows_of,
@@ -322,14 +322,8 @@ class Upkeep:
 
     def manifests(self, space_id: str, head: Head) -> list[tuple[int, Row]]:
         """The rows of the retained manifests of this life of the space, oldest first, by version."""
-        pk, out = space_pk(space_id), []
-        first, last = manifest_sk(head.born), rows_of("M")[1]
-        while True:
-            page = self._table.query(pk, first, last, limit=BATCH)
-            out += [(_int(row["ver"]), row) for _, row in page]
-            if len(page) < BATCH:
-                return out
-            first = following(page[-1][0])
+        pk, first, last = space_pk(space_id), manifest_sk(head.born), rows_of("M")[1]
+        return [(_int(row["ver"]), row) for _, row in rows_between(self._table, pk, first, last)]
 
     # --- garbage
 
@@ -410,13 +404,7 @@ class Upkeep:
 
     def log_rows(self, space_id: str) -> Iterator[tuple[str, Row]]:
         """Every row of the log as it stands, oldest first; what changes meanwhile may be seen or not."""
-        first, last = rows_of("D")
-        while True:
-            page = self._table.query(space_pk(space_id), first, last, limit=BATCH)
-            yield from page
-            if len(page) < BATCH:
-                return
-            first = following(page[-1][0])
+        return rows_between(self._table, space_pk(space_id), *rows_of("D"))
 
     # --- verification
 

@@ -19,6 +19,7 @@ from core.ports import Check, EmbedderFault, Entropy, KeyExists, Refused, When, 
 from core.search.dense import Degraded
 from core.search.wording import WORDED, fingerprint, wording
 from core.service.embedding import Embedding, reason_of
+from core.service.rows import rows_between
 from core.service.spaces import Spaces
 from core.service.vector_search import Entry, entries_of, seed_of
 from core.state.space import SpaceState
@@ -26,7 +27,6 @@ from core.storage.codec import Unreadable
 from core.storage.head import Head
 from core.storage.layout import (
     HEAD,
-    following,
     segment_prefix,
     space_pk,
     vector_key,
@@ -268,16 +268,11 @@ class Builder:
         if self._packed is None:
             self._packed = {}
             pk = space_pk(self._target.space_id)
-            first, last = vector_rows(self.embedding.model, -1, self._target.head.ver)
-            while True:
-                page = self.spaces.table.query(pk, first, last, limit=_PAGE)
-                for _, row in page:
-                    body = row["body"]
-                    assert isinstance(body, bytes)
-                    self._packed.update(entries_of(self._np, body))
-                if len(page) < _PAGE:
-                    break
-                first = following(page[-1][0])
+            packs = vector_rows(self.embedding.model, -1, self._target.head.ver)
+            for _, row in rows_between(self.spaces.table, pk, *packs, page=_PAGE):
+                body = row["body"]
+                assert isinstance(body, bytes)
+                self._packed.update(entries_of(self._np, body))
         return self._packed
 
 

@@ -22,12 +22,12 @@ from core.ports import EmbedderFault
 from core.search.dense import Coverage, Degraded, Dense, Scored
 from core.search.wording import WORDED, fingerprint, wording
 from core.service.embedding import Embedding, reason_of
+from core.service.rows import rows_between
 from core.service.spaces import Spaces
 from core.state.layer import Layer
 from core.state.view import View
 from core.storage.codec import Unreadable
 from core.storage.layout import (
-    following,
     space_pk,
     space_prefix,
     vector_key,
@@ -229,19 +229,14 @@ class Search:
         assert self._packs is not None
         base = 0 if self._stack.base is None else self._stack.base.manifest.ver
         covered = base
-        first, last = vector_rows(self._embedding.model, base, ver)
-        while True:
-            page = self._spaces.table.query(space_pk(self._space), first, last, limit=_PAGE)
-            for _, row in page:
-                body, since, until, seq = row["body"], row["first"], row["last"], row["seq"]
-                assert isinstance(body, bytes) and isinstance(since, int)  # noqa: PT018
-                assert isinstance(until, int) and isinstance(seq, int)  # noqa: PT018
-                self._packs.update(entries_of(self._np, body))
-                if since <= covered + 1 or until == covered:
-                    covered, self._packed_seq = max(covered, until), max(self._packed_seq, seq)
-            if len(page) < _PAGE:
-                return
-            first = following(page[-1][0])
+        packs = vector_rows(self._embedding.model, base, ver)
+        for _, row in rows_between(self._spaces.table, space_pk(self._space), *packs, page=_PAGE):
+            body, since, until, seq = row["body"], row["first"], row["last"], row["seq"]
+            assert isinstance(body, bytes) and isinstance(since, int)  # noqa: PT018
+            assert isinstance(until, int) and isinstance(seq, int)  # noqa: PT018
+            self._packs.update(entries_of(self._np, body))
+            if since <= covered + 1 or until == covered:
+                covered, self._packed_seq = max(covered, until), max(self._packed_seq, seq)
 
     def _layer_parts(self, bodies: list[Body], questions: Any) -> list[Part]:
         np, parts, newer = self._np, [], set[str]()

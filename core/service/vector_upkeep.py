@@ -26,6 +26,7 @@ from core.search.dense import Degraded
 from core.search.wording import WORDED, fingerprint, wording
 from core.service.embedding import Embedding
 from core.service.faults import reading
+from core.service.rows import number_in
 from core.service.spaces import Spaces
 from core.service.upkeep import BATCH, DAY, Upkeep
 from core.service.vector_build import Builder, Fence, Target, Text, Texts, vectors_beside
@@ -114,7 +115,7 @@ class VectorUpkeep:
         row = self._spaces.table.get(space_pk(space_id), vectors_sk(embedding.model)) or {}
         if head.base_key is not None and row.get("base_key") != head.base_key:
             return True
-        return not embedding.local and _int(row, "ver") < head.ver
+        return not embedding.local and number_in(row, "ver") < head.ver
 
     def status(self, space_id: str) -> IndexStatus:
         """How far the vectors have come.
@@ -132,7 +133,7 @@ class VectorUpkeep:
         return IndexStatus(
             model=model,
             complete=head.base_key is None or row.get("base_key") == head.base_key,
-            ver=None if embedding.local else _int(row, "ver"),
+            ver=None if embedding.local else number_in(row, "ver"),
             failed=failed if isinstance(failed, str) else None,
         )
 
@@ -157,7 +158,7 @@ class _Run:
         complete, built = True, 0
         if head.base_key is not None:
             complete, built = self._segments()
-        packed, ver = 0, _int(before, "ver")
+        packed, ver = 0, number_in(before, "ver")
         if not self._embedding.local and complete:
             packed, ver = self._newest(max(ver, head.base_ver))
         after: Row = {
@@ -300,8 +301,3 @@ class _Run:
 
 
 _NONE: Final[Entry] = (-1, 0.0, b"")
-
-
-def _int(row: Row, name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0
