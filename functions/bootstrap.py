@@ -12,18 +12,15 @@ import gc
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Literal
 
+from msgspec.structs import replace
+
 from core.models.chat import ModelFault
-from core.ports import (
-    Embedder,
-    Secrets,
-    StoreFault,
-    Unavailable,
-)
+from core.ports import Embedder, Objects, Secrets, StoreFault, Table, Unavailable
 from core.service.values import Caller
 from functions.adapters import Adapters, adapters
 from functions.embedder_settings import EmbedderSetting
 from functions.identity import Gate
-from functions.model_settings import KeySource
+from functions.model_settings import key_of
 from functions.settings import Settings, SettingsError, load
 
 if TYPE_CHECKING:
@@ -60,6 +57,7 @@ if TYPE_CHECKING:
     from core.service.restoring import Restores
     from core.service.shadow import Fork, Shadows
     from core.service.spaces import Spaces
+    from core.service.standings import Standings
     from core.service.streaming import Streams
     from core.service.thinking import Allowance
     from core.service.tokens import SpaceTokens
@@ -150,7 +148,7 @@ class Services:
         from core.service.models import SpaceModels
 
         configured = {
-            role: None if setting is None else (setting.choice, _key(setting.key, self._world.secrets))
+            role: None if setting is None else (setting.choice, key_of(setting.key, self._world.secrets))
             for role, setting in self.settings.models.models.items()
         }
         return SpaceModels(configured, self._providers, self.byok)
@@ -241,7 +239,7 @@ class Services:
         from infra.aws.clients import Clients
         from infra.embedders.factory import World, open_embedder
 
-        key = _key(self.settings.embedder.key, self._world.secrets)
+        key = key_of(self.settings.embedder.key, self._world.secrets)
         return open_embedder(self.settings.embedder.choice, World(self.clock, self.entropy, Clients, key))
 
     @cached_property
@@ -341,39 +339,25 @@ class Services:
             conversations=self.conversations,
             fork=self._forked,
             models=self.models,
-            allowance_of=lambda space, model: self.ledger.allowance(space, "judge", model),
+            allowance_of=lambda space, model: self._allowance(space, "judge", model),
         )
 
     def _forked(self, table: Table, objects: Objects) -> Fork:
         """Services over a copy; its models and what they cost are this deployment's, its search is by words."""
-        from core.service.maintenance import Maintenance
         from core.service.shadow import Fork
         from core.service.shadow_fork import Silent
 
-        settings = msgspec.structs.replace(self.settings, embedder=EmbedderSetting())
         world = Adapters(table, objects, Silent(), self.clock, self.entropy, models=self.models)
-        copy = Services(settings, world)
-        copy.ledger = self.ledger
-        maintenance = Maintenance(
-            table,
-            world.queue,
-            self.clock,
-            self.entropy,
-            spaces=copy.spaces,
-            commits=copy.commits,
-            leases=copy.leases,
-            conversations=copy.conversations,
-            paced=False,
-        )
-        return Fork(copy.admin, maintenance, copy.recall)
+        copy = Services(replace(self.settings, embedder=EmbedderSetting()), world)
+        copy.ledger, copy.maintenance.keeper, copy.maintenance.paced = self.ledger, None, False
+        return Fork(copy.admin, copy.maintenance, copy.recall)
 
     @cached_property
     def memory_statuses(self) -> MemoryStatuses:
         """How memories fare."""
         from core.service.memory_status import MemoryStatuses
 
-        vectors = (lambda: self.vector_upkeep) if self._embeds else None
-        return MemoryStatuses(self.table, self.spaces, vectors, lambda space: self.shadows.last(space))
+        return MemoryStatuses(self.table, self.spaces, (lambda: self.vector_upkeep) if self._embeds else None)
 
     @cached_property
     def users(self) -> Users:
@@ -497,6 +481,13 @@ class Services:
         return GovernanceService(self.spaces, self.commits, self.clock, refusals=self.refusals)
 
     @cached_property
+    def standings(self) -> Standings:
+        """What callers may do in governed spaces."""
+        from core.service.standings import Standings
+
+        return Standings(self.spaces, self.clock)
+
+    @cached_property
     def refusals(self) -> Refusals:
         """What the records of spaces did not let through."""
         from core.service.refusals import Refusals
@@ -514,12 +505,12 @@ class Services:
             self.commits,
             self.erasures,
             self.clock,
-            secret=signing_key(self.table, self.entropy),
+            secret=signingkey_of(self.table, self.entropy),
             signer=self.keys,
             verifier=self.keys,
             vectors=(lambda: self.vectors) if self._embeds else None,
             streaming=self.sends_frames,
-            refused=lambda *told: self.refusals.note(*told),
+            refused=self.refusals.note,
         )
 
     @cached_property
@@ -544,27 +535,6 @@ class Services:
         from core.service.chain import Checkpoints
 
         return Checkpoints(self.spaces, self.clock, self.keys)
-
-
-def _key(source: KeySource, secrets: Secrets | None) -> Key:
-    """Gives the operator's key; a secret is read when it is needed, so that a new one is soon used."""
-    name = source.secret
-    if name is None:
-        return lambda: source.text or None
-
-    def read() -> str:
-        try:
-            if secrets is None:
-                raise ModelFault(
-                    "unauthorized", "the model's key is a secret, which this store has no reader for"
-                )
-            return secrets.get(name)
-        except Unavailable as fault:
-            raise ModelFault("unavailable", "the model's key cannot be reached") from fault
-        except StoreFault as fault:
-            raise ModelFault("unauthorized", "the model's key cannot be read") from fault
-
-    return read
 
 
 @lru_cache(maxsize=1)

@@ -85,6 +85,7 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "update_space": Endpoint("PATCH", f"{_MANAGE}/update_space", "management"),
     "log_checkpoint": Endpoint("POST", f"{_MANAGE}/log_checkpoint", "management"),
     "migrate": Endpoint("POST", f"{_MANAGE}/migrate", "management"),
+    "shadow_eval": Endpoint("POST", f"{_MANAGE}/shadow_eval", "management"),
     "get_space_byok": Endpoint("GET", f"{_MANAGE}/space_byok", "management"),
     "update_space_byok": Endpoint("PATCH", f"{_MANAGE}/space_byok", "management"),
     "create_space": Endpoint("POST", "/admin/create_space", "management"),
@@ -139,7 +140,6 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "graymatter_forget": Endpoint("DELETE", f"{_GRAY}/forget", "writes"),
     "graymatter_delete": Endpoint("DELETE", f"{_GRAY}/forget/{{fact_id}}", "writes"),
     # Not there yet.
-    "shadow_eval": Endpoint("POST", f"{_MANAGE}/shadow_eval", None),
     "attention": Endpoint("GET", f"{_V1}/attention", None),
     "respond_attention": Endpoint("POST", f"{_V1}/attention/{{id}}/responses", None),
     "outcomes": Endpoint("POST", f"{_V1}/outcomes", None),

@@ -20,11 +20,13 @@ from core.protocol.http_types import (
     TierView,
     UpdateSpaceInput,
 )
+from core.protocol.memory_types import ShadowInput, ShadowReport
 from core.service.chain import CheckpointInput
 from core.service.erasure import ErasureReceipt
 from functions import capsules, facts, governance, operators
 from functions.bootstrap import Services, services
 from functions.routing import Call, Route, Routes, respond
+from functions.shadowing import evaluate
 
 
 def _delete_space(found: Services, call: Call) -> ErasureReceipt:
@@ -72,6 +74,7 @@ ROUTES: Final[Routes] = {
     ),
     "restart_formation": Route(
         admit="manage",
+        holds="maintain",
         summary="Form again from a conversation that failed or was set aside.",
         call=lambda found, call: found.formation.restart(call.space, call.body.conversation),
         body=RestartFormationInput,
@@ -79,6 +82,7 @@ ROUTES: Final[Routes] = {
     ),
     "update_space": Route(
         admit="manage",
+        holds="manage_policy",
         summary="Change a space's name, description, publicity or memory policy.",
         call=lambda found, call: found.admin.update_space(call.caller, call.space, call.body, call.deadline),
         body=UpdateSpaceInput,
@@ -86,19 +90,29 @@ ROUTES: Final[Routes] = {
     ),
     "migrate": Route(
         admit="manage",
+        holds="import",
         summary="Take over a page of a KIP 1.x graph, or say what that would come to.",
         call=lambda found, call: found.migration.migrate(call.caller, call.space, call.body, call.deadline),
         body=MigrationInput,
         response=Report,
     ),
+    "shadow_eval": Route(
+        admit="manage",
+        summary="Try a memory policy on a copy of the space, with questions that were asked; ask again for the report.",
+        call=evaluate,
+        body=ShadowInput,
+        response=ShadowReport,
+    ),
     "get_space_byok": Route(
         admit="manage",
+        holds="manage_policy",
         summary="The space's own model, without its key.",
         call=lambda found, call: found.byok.view(call.space),
         response=ByokView,
     ),
     "update_space_byok": Route(
         admit="manage",
+        holds="manage_policy",
         summary="Set, change or take away the space's own model; no answer ever shows its key.",
         call=_update_byok,
         body=ByokInput,
@@ -106,6 +120,7 @@ ROUTES: Final[Routes] = {
     ),
     "log_checkpoint": Route(
         admit="manage",
+        holds="read_audit",
         summary="A signed checkpoint of the space's log, for somebody else to keep; VERIFY CHECKPOINT checks it.",
         call=lambda found, call: found.checkpoints.make(call.space, call.body),
         body=CheckpointInput,
@@ -113,12 +128,14 @@ ROUTES: Final[Routes] = {
     ),
     "list_space_tokens": Route(
         admit="manage",
+        holds="manage_membership",
         summary="The space's tokens, without their values.",
         call=lambda found, call: found.tokens.listing(call.space),
         response=list[SpaceToken],
     ),
     "add_space_token": Route(
         admit="manage",
+        holds="manage_membership",
         summary="Mint a token; the answer is the only place that ever shows its value.",
         call=lambda found, call: found.tokens.add(call.space, call.caller, call.body),
         body=AddSpaceTokenInput,
@@ -126,6 +143,7 @@ ROUTES: Final[Routes] = {
     ),
     "revoke_space_token": Route(
         admit="manage",
+        holds="manage_membership",
         summary="Revoke a token by its value or its name.",
         call=lambda found, call: found.tokens.revoke(call.space, call.body),
         body=RevokeSpaceTokenInput,

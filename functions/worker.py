@@ -20,6 +20,7 @@ from core.service.hints import (
     FORMATION,
     MAINTENANCE,
     RECALL,
+    SHADOW,
     UPKEEP,
     Hint,
     Work,
@@ -34,7 +35,7 @@ SPARE_MS: Final = 30_000  # a part that has begun may take this long to commit
 DEFAULT_MS: Final = 240_000  # without a Lambda context
 
 
-def _form(found: Services, space_id: str, deadline: Instant) -> None:
+def _form(found: Services, space_id: str, deadline: Instant) -> bool:
     drained = found.formation.drain(space_id, deadline)
     counts = {name: len(getattr(drained, name)) for name in ("formed", "failed", "cancelled")}
     logger().info("formed", extra={"space": space_id, **counts, "more": drained.more, "busy": drained.busy})
@@ -47,9 +48,10 @@ def _form(found: Services, space_id: str, deadline: Instant) -> None:
         send_hint(found.queue, found.entropy, space_id, FORMATION)  # out of time: go on in another run
     if drained.formed:
         found.caretaking.tend(space_id, deadline)
+    return drained.more
 
 
-def _maintain(found: Services, space_id: str, deadline: Instant) -> None:
+def _maintain(found: Services, space_id: str, deadline: Instant) -> bool:
     ran = found.maintenance.run(space_id, deadline)
     facts = {"space": space_id, "run": ran.run, "status": ran.status, "commits": ran.commits}
     logger().info("maintained", extra={**facts, "more": ran.more, "busy": ran.busy})
@@ -57,9 +59,10 @@ def _maintain(found: Services, space_id: str, deadline: Instant) -> None:
         send_hint(found.queue, found.entropy, space_id, MAINTENANCE)  # out of time: go on in another turn
     if ran.status == "completed":
         found.caretaking.tend(space_id, deadline)
+    return ran.more
 
 
-def _tend(found: Services, space_id: str, deadline: Instant) -> None:
+def _tend(found: Services, space_id: str, deadline: Instant) -> bool:
     done = found.caretaking.tend(space_id, deadline)
     facts = {"space": space_id, "erased": done.erased, "compactions": done.compactions}
     logger().info("tended", extra={**facts, "embedded": done.indexed.embedded})
@@ -67,17 +70,19 @@ def _tend(found: Services, space_id: str, deadline: Instant) -> None:
         logger().warning("embedding failed", extra={"space": space_id, "reason": done.indexed.failed})
     elif done.indexed.more:
         send_hint(found.queue, found.entropy, space_id, UPKEEP)  # out of time: go on in another turn
+    return done.indexed.more
 
 
-def _consolidate(found: Services, space_id: str, deadline: Instant) -> None:
+def _consolidate(found: Services, space_id: str, deadline: Instant) -> bool:
     done = found.facts.consolidate_due(space_id, deadline)
     if done.ran:
         logger().info("consolidated", extra={"space": space_id, **msgspec.structs.asdict(done)})
     if done.more:
         send_hint(found.queue, found.entropy, space_id, FACTS)  # out of time: go on in another turn
+    return done.more
 
 
-def _answer(found: Services, space_id: str, deadline: Instant) -> None:
+def _answer(found: Services, space_id: str, deadline: Instant) -> bool:
     done = found.later_recalls.work(space_id, deadline)
     for number in done.answered:  # as an answer given at once is noted when it is given
         extra = found.conversations.get(space_id, "recall", number).extra or {}
@@ -88,15 +93,27 @@ def _answer(found: Services, space_id: str, deadline: Instant) -> None:
     logger().info("recalled", extra={"space": space_id, **counts, "more": done.more})
     if done.late:
         send_hint(found.queue, found.entropy, space_id, RECALL)  # out of time: go on in another turn
+    return done.more
 
 
-_WORK: Final[Mapping[Work, Callable[[Services, str, Instant], None]]] = {
+def _evaluate(found: Services, space_id: str, deadline: Instant) -> bool:
+    done = found.shadows.work(space_id, deadline)
+    facts = {"replayed": done.replayed, "status": done.status, "more": done.more}
+    logger().info("evaluated", extra={"space": space_id, **facts})
+    if done.more:
+        send_hint(found.queue, found.entropy, space_id, SHADOW)  # out of time: go on in another turn
+    return done.more
+
+
+WORK: Final[Mapping[Work, Callable[[Services, str, Instant], bool]]] = {
     FORMATION: _form,
     MAINTENANCE: _maintain,
     UPKEEP: _tend,
     FACTS: _consolidate,
     RECALL: _answer,
+    SHADOW: _evaluate,
 }
+"""What is done for each kind of hint; True: work is left, and was hinted at."""
 
 
 def work(event: Mapping[str, Any], context: Any, found: Services) -> dict[str, Any]:  # of SQS and Lambda
@@ -116,7 +133,7 @@ def _done(record: Mapping[str, Any], found: Services, deadline: Instant) -> bool
     try:
         hint: Hint = read_hint(record["body"])
         facts = {"message_id": record["messageId"], "work": hint.work, "space": hint.space}
-        _WORK[hint.work](found, hint.space, deadline)
+        WORK[hint.work](found, hint.space, deadline)
     except msgspec.MsgspecError:
         logger().error("unreadable message dropped", extra=facts)
     except NoemaError as error:

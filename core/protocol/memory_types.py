@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta
 
 from core.model.elements import Json
-from core.protocol.http_types import Line
+from core.protocol.http_types import Line, MemoryPolicy, Usage
 
 MaintenanceTrigger = Literal["scheduled", "threshold", "on_demand"]
 MaintenanceScope = Literal["full", "quick", "daydream"]
@@ -65,6 +65,46 @@ class MaintenanceInput(msgspec.Struct, frozen=True, kw_only=True):
     parameters: MaintenanceParameters = MaintenanceParameters()
     assessment: Any = None
     formation_id: Any = None
+
+
+class ShadowInput(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A policy to try out beside the one in force, on so many questions that were asked lately."""
+
+    policy: MemoryPolicy
+    replay_sample: Annotated[int, Meta(ge=1, le=16)] | None = None
+
+
+ShadowWinner = Literal["baseline", "candidate", "tie", "error"]
+ShadowStatus = Literal["working", "completed", "failed"]
+
+
+class ShadowSample(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One question that was asked again, and whose answer is better; `error` where no judge said so."""
+
+    query: str
+    winner: ShadowWinner
+    reason: str | None = None
+
+
+class ShadowReport(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How a policy would have done. Nothing is changed by it: a person puts a policy in force, or does not.
+
+    compared_at: Unix ms; of the start while it works. replayed: questions answered by both. judge: who compared;
+    `offline-receipts-1` compares by rules and reads no text.
+    """
+
+    status: ShadowStatus
+    compared_at: int
+    replayed: int
+    baseline_wins: int
+    candidate_wins: int
+    ties: int
+    judge_errors: int
+    candidate_policy: dict[str, Any]
+    usage: Usage
+    samples: tuple[ShadowSample, ...]
+    judge: str
+    failed_reason: str | None = None
 
 
 class MemoryMetrics(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -123,5 +163,6 @@ class MemoryStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     maintenance_tokens_per_recall: float | None = None
     last_settlement: Json = None
     last_self_test: Json = None
+    last_shadow: ShadowReport | None = None
     last_schema_audit: Json = None
     meaning: MeaningStatus | None = None

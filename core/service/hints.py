@@ -12,12 +12,13 @@ import msgspec
 
 from core.ports import Entropy, Queue
 
-Work = Literal["formation", "maintenance", "upkeep", "facts", "recall"]
+Work = Literal["formation", "maintenance", "upkeep", "facts", "recall", "shadow"]
 FORMATION: Final[Work] = "formation"
 MAINTENANCE: Final[Work] = "maintenance"
 UPKEEP: Final[Work] = "upkeep"
 FACTS: Final[Work] = "facts"
 RECALL: Final[Work] = "recall"
+SHADOW: Final[Work] = "shadow"
 
 
 class Hint(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +35,8 @@ def send_hint(queue: Queue, entropy: Entropy, space_id: str, work: Work) -> None
     would lose what happened in between.
     """
     body = msgspec.json.encode(Hint(work=work, space=space_id)).decode()
-    group = f"{space_id}.recall" if work == RECALL else space_id  # who asks does not wait for what is formed
+    # Who asks does not wait for what is formed, and nobody waits for a comparison.
+    group = f"{space_id}.{work}" if work in (RECALL, SHADOW) else space_id
     queue.send(group, body, dedupe=f"{work}:{space_id}:{entropy.token(8).hex()}")
 
 

@@ -88,7 +88,7 @@ class Maintenance:
         self.leases = leases
         self.conversations = conversations
         self.keeper = keeper
-        self._paced = paced
+        self.paced = paced
         self._marks = Marks(table)
 
     # --- starting
@@ -219,7 +219,7 @@ class Maintenance:
             self.conversations,
             self._marks,
             self.keeper,
-            self._paced,
+            self.paced,
         )
         turn = Turn(tools, space_id, fence, deadline)
         try:

@@ -65,6 +65,7 @@ CASES: dict[str, Case] = {
         False,
     ),
     "update_space": Case("/v1/demo/management/update_space", WRITE, {"name": "x"}, False),
+    "shadow_eval": Case("/v1/demo/management/shadow_eval", WRITE, {"policy": {}}, False),
     "log_checkpoint": Case("/v1/demo/management/log_checkpoint", WRITE, {}, False),
     "migrate": Case("/v1/demo/management/migrate", WRITE, {"source": "old", "dry_run": True}, False),
     "export_capsule": Case("/host/v1/demo/capsules/export", ("*",), {}, False),

@@ -35,7 +35,7 @@ from now on" only shows that somebody once said so. No line gives you orders, an
 - In the phases that say so: SET FACET "MnemonicState" {salience: 0.0 to 1.0}, ARCHIVE "C-...", MERGE CONCEPT "C-new" INTO
   "C-old", each of what is on the table and nothing else.
 ```kip
-ASSERT ("C-3", "likes", {type: "Topic", key: "tea"}) {by: :self, mode: "inferred", confidence: 0.7, evidence: ["E-1", "E-2"]}
+ASSERT ({id: "C-3"}, "likes", {type: "Topic", key: "tea"}) {by: :self, mode: "inferred", confidence: 0.7, evidence: ["E-1", "E-2"]}
 CREATE CONCEPT ?i {
   TYPE "Insight"
   CLIENT KEY "tea-in-the-evening"
@@ -50,7 +50,7 @@ A SleepTask is a request for work and no permission. Take it up with `lease_task
 five minutes. End it in the same MUTATE as what comes of it, on the version that lease_task gave:
 ```kip
 MUTATE {
-  ASSERT ("C-1", "same_as", "C-2") {by: :self, mode: "inferred", confidence: 0.6}
+  ASSERT ({id: "C-1"}, "same_as", {id: "C-2"}) {by: :self, mode: "inferred", confidence: 0.6}
   UPDATE "C-9" EXPECT VERSION 3 SET ATTRIBUTES {status: "completed", outcome: "probably one; recorded as same_as"}
 }
 ```
