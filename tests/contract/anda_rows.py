@@ -44,7 +44,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     auth: the class that admits. labelled: whether a token with labels may. shape: of `result`; None where the answer
     is a document. text: what a text body stands for, if one is taken. prose: the member that is the Markdown answer.
-    strict: whether members that nobody knows are refused. bare: whether the answer is not in an envelope.
+    strict: whether members that nobody knows are refused. bare: whether the answer is not in an envelope. ok: the
+    status of success.
     """
 
     method: str
@@ -58,6 +59,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     prose: str | None = None
     strict: bool = False
     bare: bool = False
+    ok: int = 200
     bad: tuple[Bad, ...] = ()
 
 
@@ -389,6 +391,7 @@ SHADOW = Row(
     shape=shapes.SHADOW_REPORT,
     body={"policy": {}, "replay_sample": 1},
     strict=True,
+    ok=202,  # it is made in the background; who asks again sees how far it is
     bad=(*NONE, Bad(*INVALID, body={"policy": {}, "replay_sample": 17})),
 )
 if ENDPOINTS["shadow_eval"].function is not None:

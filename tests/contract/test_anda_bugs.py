@@ -21,7 +21,7 @@ from core.storage.layout import conversation_sk, space_pk
 from core.storage.memory import MemoryTable
 from functions.bootstrap import Adapters, build
 from functions.routing import DEFAULT_DEADLINE_MS
-from functions.worker import work
+from tests.contract.anda_world import form
 from tests.doubles import FailingTable, Faults, FixedModels, ScriptedModel, calls, says
 from tests.functions.world import KEYED, Answer, World
 
@@ -45,18 +45,6 @@ def ask(world: World, method: str, path: str, body: Any = None, *, query: str = 
 def say(world: World, text: str, **more: Any) -> Any:
     body = {"messages": [{"role": "user", "name": "Alice", "content": text}], **more}
     return ask(world, "POST", "formation", body).result
-
-
-def form(world: World) -> None:
-    """Let the worker do what the queue hints at, and what is due."""
-    queue: Any = world.queue
-    world.services.formation.sweep()
-    records = [
-        {"messageId": f"m{n}", "body": body, "attributes": {"MessageGroupId": group}}
-        for n, (group, body, _) in enumerate(queue.sent)
-    ]
-    queue.sent.clear()
-    work({"Records": records}, None, world.services)
 
 
 def thinking(world: World, model: ScriptedModel) -> ScriptedModel:

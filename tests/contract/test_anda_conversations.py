@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from core.service import formation as module
-from functions.worker import work
 from tests.contract import anda_shapes as shapes
 from tests.contract.anda_shapes import misfit
+from tests.contract.anda_world import form
 from tests.functions.world import Answer, World
 
 DAY_MS = 24 * 3600 * 1000
@@ -29,18 +29,6 @@ def say(world: World, text: str = "I love tea.", token: str | None = None) -> in
     body = {"messages": [{"role": "user", "name": "Alice", "content": text}]}
     answer = world.ask("POST", "/v1/demo/formation", body, token=token or world.token())
     return int(answer.result["conversation"])
-
-
-def form(world: World) -> None:
-    """Let the worker do what the queue hints at, and what is due."""
-    queue: Any = world.queue
-    world.services.formation.sweep()
-    records = [
-        {"messageId": f"m{n}", "body": body, "attributes": {"MessageGroupId": group}}
-        for n, (group, body, _) in enumerate(queue.sent)
-    ]
-    queue.sent.clear()
-    work({"Records": records}, None, world.services)
 
 
 def get(world: World, number: int, collection: str = "formation", **query: Any) -> Answer:
