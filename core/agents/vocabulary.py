@@ -30,7 +30,6 @@ TOOL: Final = f"{PACKAGE}/Tool"
 HAS_TURN: Final = f"{PACKAGE}/has_turn"
 DETAIL_OF: Final = f"{PACKAGE}/detail_of"
 WORDING: Final = f"{PACKAGE}/Wording"
-VALUE: Final = f"{PACKAGE}/value"
 
 # Predicates of which an actor states one current value: a new value replaces the actor's old one.
 FUNCTIONAL: Final = frozenset(

@@ -154,9 +154,3 @@ _ENCODER: Final = msgspec.json.Encoder()
 def encode_response(response: Response) -> bytes:
     """A response as JSON bytes that validate against `kip-response.schema.json`."""
     return _ENCODER.encode(response)
-
-
-def response_to_json(response: Response) -> dict[str, Any]:
-    """A response as a JSON value."""
-    value: dict[str, Any] = msgspec.to_builtins(response)
-    return value

@@ -29,7 +29,6 @@ from core.schema.definitions import (
     PredicateType,
     StructuralField,
     SymbolKind,
-    is_package_ref,
     split_ref,
 )
 from core.schema.library import CORE_REF, CORE_STRUCTURAL, DEFAULT_PACKAGES, builtin, load_package
@@ -187,13 +186,6 @@ class Environment:
         """Every definition of the active packages, in the order of the lock."""
         return iter(self._writable[kind].values())
 
-    def registry(self, name: str) -> tuple[str, ...]:
-        """Values that active packages add to a Core registry, such as `activity_classes` (KIP §20.13)."""
-        found: dict[str, None] = {}
-        for package in self.active.values():
-            found.update(dict.fromkeys(package.registries.get(name, ())))
-        return tuple(found)
-
 
 # --- a space's environment and its protected changes
 
@@ -316,8 +308,3 @@ def _check_dependencies(package: Package, environment: Environment) -> None:
 def initial_environment() -> SchemaEnvironment:
     """The environment of a new space (KIP §20.9)."""
     return SchemaEnvironment(1, DEFAULT_PACKAGES)
-
-
-def is_installed(meta: SpaceMeta, ref: str) -> bool:
-    """Whether a package is available to a space, active or not."""
-    return is_package_ref(ref) and (ref in builtin() or ref in (meta.extensions.get(INSTALLED) or {}))

@@ -140,11 +140,6 @@ class Ledger:
         with reading():
             return usage_of(self._table.get(space_pk(space_id), ledger_total_sk()) or {})
 
-    def tokens_per_recall(self, space_id: str, recalls: int) -> float | None:
-        """Tokens that maintenance spent for each recall that was made; None while there was none."""
-        used = self.totals(space_id)["maintenance"]
-        return (used.input_tokens + used.output_tokens) / recalls if recalls > 0 else None
-
     # --- writing
 
     def day(self) -> int:

@@ -49,11 +49,6 @@ class Vectors:
         return None if self._embedder is None else self._embedder.model
 
     @property
-    def available(self) -> bool:
-        """Whether there can be dense search at all: an embedder and numpy."""
-        return isinstance(self.embedding, Embedding)
-
-    @property
     def embedding(self) -> Embedding | Degraded:
         """The embedder ready for use, or why there is none; numpy is loaded by the first who asks."""
         if self._embedding is None:

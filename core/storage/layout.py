@@ -289,11 +289,6 @@ def vector_row_sk(model: str, last: int, part: int) -> str:
     return f"{vectors_sk(model)}#{last:0{VERSION_WIDTH}d}#{part:03d}"
 
 
-def vector_row_version(sk: str) -> int:
-    """The last commit in the key of such a row."""
-    return int(sk.split("#")[2])
-
-
 def model_digest(model: str) -> str:
     """What stands for a model in keys."""
     return _digest(model)[:12]

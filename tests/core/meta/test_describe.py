@@ -15,7 +15,6 @@ from core.language import parse
 from core.meta.primer import INVARIANTS, MAX_COMPACT, MAX_FULL
 from core.protocol.capabilities import LIMITS, SUPPORTED
 from core.protocol.request import read_request
-from core.protocol.response import response_to_json
 from core.transaction.scope import Context
 from tests.conformance.world import World
 from tests.core.meta.conftest import READER, hiding
@@ -366,7 +365,7 @@ def test_trust_is_for_the_owner_to_know(nexus):
     def ask(command, principal):
         request = read_request({"kip": "2.0", "operations": [{"command": command}]})
         context = Context(principal=principal, now=nexus.now, secret=b"s", trust=trust)
-        return response_to_json(execute(nexus.state, request, context).response)["results"][0]
+        return msgspec.to_builtins(execute(nexus.state, request, context).response)["results"][0]
 
     owner = ask("DESCRIBE TRUST", Principal("owner"))["result"]
     assert [record["subject"] for record in owner["records"]] == ["C-1"]

@@ -16,6 +16,8 @@ from core.ports import Unavailable
 from core.protocol.http_types import CreateSpaceInput, MemoryPolicy, UpdateSpaceInput
 from core.service.erasure import Erasures
 from core.service.ledger import DAY_MS, DayLimits, Ledger
+from core.service.memory_status import MemoryStatuses
+from core.service.reading_counts import count
 from core.service.spaces import Spaces
 from core.service.thinking import Allowance
 from core.service.upkeep import Upkeep
@@ -269,11 +271,14 @@ def test_a_days_row_is_dropped_when_nobody_asks_any_more(world: World) -> None:
 
 def test_tokens_of_maintenance_for_each_recall(world: World) -> None:
     """Nothing where no recall was made: a rate of nothing is no rate."""
-    books = ledger(world)
-    books.allowance("home", "maintenance", FREE).settle(Usage(90, 10, 0, 1))
+    ledger(world).allowance("home", "maintenance", FREE).settle(Usage(90, 10, 0, 1))
+    statuses, instance = MemoryStatuses(world.table, world.spaces), world.spaces.read_head("home").instance
 
-    assert books.tokens_per_recall("home", 4) == 25.0
-    assert books.tokens_per_recall("home", 0) is None
+    before = statuses.status("home").maintenance_tokens_per_recall
+    count(world.table, "home", instance, world.clock.now(), {"recalls": 4})
+
+    assert before is None
+    assert statuses.status("home").maintenance_tokens_per_recall == 25.0
 
 
 def test_the_head_stays_as_it_is(world: World) -> None:

@@ -272,7 +272,6 @@ def test_no_embedder_is_said_and_costs_nothing(home: Home) -> None:
     bare = Vectors(spaces, HashEmbedder(), lambda: None)
     assert none.nearest(home.state(), "car", deadline=LATER).degraded == "no_embedder"
     assert bare.nearest(home.state(), "car", deadline=LATER).degraded == "no_arrays"
-    assert (none.available, bare.available, home.vectors.available) == (False, False, True)
     building = VectorUpkeep(spaces, home.upkeep, none, home.world.entropy)
     assert not building.index("home", deadline=LATER).segments
     assert building.status("home").model is None

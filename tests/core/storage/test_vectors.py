@@ -11,7 +11,6 @@ from core.storage.layout import (
     vector_model,
     vector_part_key,
     vector_row_sk,
-    vector_row_version,
     vector_rows,
     vector_segment,
     vectors_sk,
@@ -138,4 +137,3 @@ def test_keys_tell_segment_model_and_version() -> None:
     outside = [vector_row_sk("m", 4, 0), vector_row_sk("m", 10, 0), vectors_sk("m"), vector_row_sk("n", 5, 0)]
     assert all(first <= sk <= last for sk in inside)
     assert not any(first <= sk <= last for sk in outside)
-    assert [vector_row_version(sk) for sk in inside] == [5, 5, 9, 9]
