@@ -84,7 +84,7 @@ class Kip:
         secret: signs cursors and snapshot tokens; the same in every process of a deployment.
         vectors: gives search by meaning when it is needed; without it there is none.
         signer, verifier: signs what leaves the deployment, and checks what comes; without them nothing is.
-        streaming: whether what speaks to this process can be answered in frames.
+        streaming: whether who comes over HTTP can be answered in frames.
         refused: told of each refusal: space, principal, code and details; without it nobody is.
     """
 
@@ -149,7 +149,7 @@ class Kip:
             endpoint=endpoint,
             secret=self._secret,
             semantic=self._vectors is not None,
-            streaming=self._streaming and endpoint == "kip",
+            streaming=self._streaming and principal.channel == "rest",
             overdue=lambda: self._clock.now() >= until,
         )
         try:

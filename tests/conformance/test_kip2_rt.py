@@ -9,7 +9,10 @@ import pytest
 
 from core.authority import Principal
 from core.errors import NoemaError
-from core.protocol.request import decode_request
+from core.protocol.frames import Framer
+from core.protocol.request import decode_request, read_request
+from core.service.streaming import Streams
+from tests.conformance.harness import request
 from tests.core.service.world import SPACE
 
 TEXT = 'Ünïcode 日本語 \U0001f600 é́ \\n "quoted"'
@@ -263,14 +266,42 @@ def test_kip2_rt_023_outcome_unknown_differs_from_transaction_state(speaker):
     assert "committed" in str(speaker.ok('DESCRIBE TRANSACTION BY IDEMPOTENCY KEY "K"'))
 
 
-def test_kip2_rt_024_progress_does_not_claim_commit(people):
-    """There is no streaming, and it is said: a required stream is refused rather than faked."""
+def streamed(world, command, sent, **parameters):
+    """Send a request and take its answer in frames, as they are made."""
+    lines = Streams(world._process.kip, world.clock).lines(
+        "test",
+        read_request(request((command, parameters))),
+        Framer("s"),
+        lambda: world.principals["owner"],
+        deadline=world.clock.time + 15_000,
+    )
+    for line in lines:
+        sent.append(json.loads(line))
+    return sent
+
+
+def test_kip2_rt_024_progress_does_not_claim_commit(people, world):
+    """Before the commit a stream has only said that it is under way, provisionally; without streams it is refused."""
+    sent, paused = [], []
+    world.race(lambda: paused.extend(sent))  # between plan and commit
+    streamed(world, THEME, sent, n="x")
+
+    assert [frame["kind"] for frame in paused] == ["start", "progress"]
+    assert paused[1]["data"] == {"phase": "executing", "provisional": True}
+    assert "receipt" not in str(paused)
+    assert "tx_id" not in str(paused)
     assert people.do("DESCRIBE CAPABILITIES")["supported"]["streaming"] is False
     assert code(people.send(batch("atomic", THEME, requires={"streaming": True}))) == "UnsupportedCapability"
 
 
-def test_kip2_rt_025_final_frame_establishes_terminal_write_outcome(people):
-    """The one response of a write ends with a terminal receipt."""
+def test_kip2_rt_025_final_frame_establishes_terminal_write_outcome(people, world):
+    """The last frame of a write, as its one response, has a terminal receipt."""
+    *_, committed = streamed(world, THEME, [], n="x")
+    *_, aborted = streamed(world, BAD, [])
+    assert (committed["kind"], committed["data"]["outcome"]) == ("final", "complete")
+    assert committed["data"]["response"]["receipt"]["tx_id"] == world.log()[-1].tx_id
+    assert (aborted["kind"], aborted["data"]["outcome"]) == ("final", "error")
+    assert aborted["data"]["response"]["receipt"]["status"] == "aborted"
     assert people.send(batch("atomic", THEME))["receipt"]["status"] == "committed"
     assert people.send(batch("atomic", BAD))["receipt"]["status"] == "aborted"
 

@@ -303,5 +303,21 @@ def test_the_capability_is_true_only_where_frames_can_be_sent(world: World) -> N
     assert world.rows("DESCRIBE CAPABILITIES")["supported"]["streaming"] is False
     assert world.invoke("owner", asked).code == "UnsupportedCapability"
     world._process.kip._streaming = True
-    assert world.ok(asked).result["supported"]["streaming"] is True
-    assert world.ok(asked).result["available"]["streaming"] is True
+    over_http = Principal("owner", "rest")
+    told = world.invoke(over_http, asked).result
+    assert (told["supported"]["streaming"], told["available"]["streaming"]) == (True, True)
+    assert world.invoke(Principal("owner", "mcp"), asked).code == "UnsupportedCapability"
+
+
+def test_a_write_whose_outcome_nobody_knows_ends_as_that(world: World) -> None:
+    """The store falls silent after the commit: the stream ends with outcome_unknown, and a lookup tells the truth."""
+    body = request({"command": CREATE, "parameters": {"n": "lost"}, "idempotency_key": "K"})
+    stream = Stream(world, body, patience=1)
+    begun = list(islice(stream, 2))
+    with world.silent_after_commit():
+        [final] = list(stream)
+
+    assert [frame["kind"] for frame in begun] == ["start", "progress"]
+    assert (final["kind"], final["data"]["outcome"]) == ("final", "outcome_unknown")
+    assert final["data"]["response"]["receipt"]["status"] == "unknown"
+    assert "committed" in str(world.rows('DESCRIBE TRANSACTION BY IDEMPOTENCY KEY "K"'))
