@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from core.protocol.http_types import MAX_TIER
 from functions.embedder_settings import EmbedderSetting, read_embedder
 from functions.keys import PublicKey, parse_public_key
 from functions.model_settings import ModelSettings, read_models
@@ -53,6 +54,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     cors_origins: tuple[str, ...] = ()
     mcp_hosts: tuple[str, ...] = ()
     mcp_origins: tuple[str, ...] = ()
+    mcp_create_tier: int | None = None  # of spaces that MCP brings about; None: it brings about none
     insecure_local: bool = False
     sharding: int = 0
     models: ModelSettings = ModelSettings()
@@ -99,6 +101,7 @@ def read_settings(environ: Mapping[str, str]) -> Settings:
         cors_origins=_each(environ, "CORS_ORIGINS", _origin),
         mcp_hosts=_each(environ, "MCP_HTTP_ALLOWED_HOSTS", str.lower),
         mcp_origins=_each(environ, "MCP_HTTP_ALLOWED_ORIGINS", _origin),
+        mcp_create_tier=_create_tier(environ),
         insecure_local=not (keys or admin_keys) and _insecure_local(environ),
         sharding=_shard(environ),
         models=_models(environ),
@@ -152,6 +155,19 @@ def _signer(text: str) -> tuple[str, bytes]:
     if not name.strip() or not key:
         raise ValueError("a signer is written as name=key")
     return name.strip(), parse_public_key(key.strip().removeprefix("ed25519:")).x
+
+
+def _create_tier(environ: Mapping[str, str]) -> int | None:
+    """The size class of spaces that come to be over MCP, where they may."""
+    wish = environ.get("MCP_HTTP_AUTO_CREATE_SPACE", "0").strip().lower()
+    if wish not in ("", "0", "1", "false", "true"):
+        raise SettingsError("MCP_HTTP_AUTO_CREATE_SPACE must be 0 or 1")
+    if wish not in ("1", "true"):
+        return None
+    text = environ.get("MCP_HTTP_AUTO_CREATE_TIER", "1").strip()
+    if not (text.isascii() and text.isdigit() and int(text) <= MAX_TIER):
+        raise SettingsError(f"MCP_HTTP_AUTO_CREATE_TIER must be a whole number from 0 to {MAX_TIER}")
+    return int(text)
 
 
 def _shard(environ: Mapping[str, str]) -> int:

@@ -17,6 +17,7 @@ from functions.bootstrap import Services
 from functions.http import HttpRequest, HttpResponse
 from functions.logs import bug
 from functions.mcp import protocol, rpc
+from functions.mcp.creating import make_missing
 from functions.mcp.protocol import Server
 from functions.mcp.rpc import RpcError
 from functions.mcp.toolbox import Toolbox, Turn, rpc_error
@@ -52,6 +53,7 @@ class Endpoint:
         """
         request = call.request
         check_sender(request, services.settings.mcp_hosts, services.settings.mcp_origins)
+        make_missing(services, call)
         turn = Turn(
             services=services,
             caller=msgspec.structs.replace(call.caller, channel="mcp"),

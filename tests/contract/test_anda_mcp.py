@@ -19,7 +19,7 @@ from mcp_types import CallToolResult
 from functions.mcp import brain
 from functions.mcp.handler import TOOLBOX
 from tests.e2e.local import Service, serving
-from tests.functions.world import OTHER_KEY
+from tests.functions.world import KEYED, OTHER_KEY, World
 from tests.mcp.world import STATELESS, Mcp, Told, client, text_of
 
 TALK = {"messages": [{"role": "user", "name": "Alice", "content": "I love green tea."}]}
@@ -324,6 +324,58 @@ def test_what_one_tool_takes_in_the_others_show(mcp: Mcp) -> None:
     assert "cello" in recalled["content"]
     assert record["label"] == "recall"
     assert [each["status"] for each in kip["results"]] == ["succeeded", "succeeded"]
+
+
+# --- spaces that come to be by a first request (§8)
+
+CREATING = msgspec.structs.replace(KEYED, mcp_create_tier=2)
+HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+
+def test_a_first_request_makes_the_space_where_that_is_wanted() -> None:
+    """By a CWT that may write, which then owns it, in the size class set; once, and a second request finds it."""
+    world = World(CREATING)
+    made = Mcp(world, token=world.token(sub="olga", aud="fresh", scope="*"), space="fresh")
+
+    made.request("initialize", HELLO)
+    made.ok("anda_brain_remember_conversation", **TALK)
+
+    info = made.ok("anda_brain_get_space_info")
+    assert (info["owner"], info["tier"]["tier"], info["public"], info["conversations"]) == (
+        "olga",
+        2,
+        False,
+        1,
+    )
+
+
+def test_nobody_else_makes_a_space() -> None:
+    """Not by default, not who only reads, not a space token, not for another space, not without keys, not over REST."""
+
+    def head(world: World) -> int:
+        return world.ask("GET", "/v1/fresh/info", token=world.token(aud="*")).status
+
+    world = World(CREATING).make_space()
+    for token in (
+        world.token(aud="fresh", scope="read"),
+        world.space_token(scope="*"),
+        world.token(aud="demo", scope="*"),
+        world.token(aud="fresh", scope="*", key=OTHER_KEY),
+        None,
+    ):
+        assert Mcp(world, token=token, space="fresh").send("initialize", HELLO).status in (401, 404)
+        assert head(world) == 404
+    assert world.ask("POST", "/v1/fresh/formation", TALK, token=world.token(aud="fresh")).status == 404
+    for settings in (
+        KEYED,
+        msgspec.structs.replace(CREATING, tenant_keys=(), insecure_local=True, mcp_hosts=("*",)),
+    ):
+        other = World(settings)
+        keyed = bool(settings.tenant_keys)
+        here = Mcp(other, token=other.token(aud="fresh", scope="*") if keyed else None, space="fresh")
+        hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": HELLO}
+        assert here.post(hello, host="api.example.org" if keyed else "localhost").status == 404
+        assert "fresh" not in repr(vars(other.table))
 
 
 # --- the official client

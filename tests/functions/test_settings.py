@@ -123,3 +123,17 @@ def test_the_facts_tokenizer_is_one_of_three() -> None:
     assert read_settings({"NOEMA_FACTS_TOKENIZER": "ascii-stem"}).facts_tokenizer == "ascii-stem"
     with pytest.raises(SettingsError, match="NOEMA_FACTS_TOKENIZER"):
         read_settings({"NOEMA_FACTS_TOKENIZER": "porter"})
+
+
+def test_spaces_come_to_be_over_mcp_only_where_that_is_wanted() -> None:
+    """Off, or a tier; another word and a tier that there is not are refused by the variable's name."""
+    wish = {"MCP_HTTP_AUTO_CREATE_SPACE": "true"}
+    assert read_settings({"MCP_HTTP_AUTO_CREATE_TIER": "3"}).mcp_create_tier is None
+    assert read_settings(wish).mcp_create_tier == 1
+    assert read_settings({**wish, "MCP_HTTP_AUTO_CREATE_TIER": "0"}).mcp_create_tier == 0
+    for bad in (
+        {"MCP_HTTP_AUTO_CREATE_SPACE": "yes"},
+        *({**wish, "MCP_HTTP_AUTO_CREATE_TIER": n} for n in ("-1", "15", "x")),
+    ):
+        with pytest.raises(SettingsError, match="MCP_HTTP_AUTO_CREATE_"):
+            read_settings(bad)
