@@ -170,29 +170,18 @@ def _required(definition: ConceptType) -> list[str]:
 def _artifact(
     source: str, ref: str, types: list[str], predicates: list[str], *, first: bool
 ) -> dict[str, Json]:
-    version = ref.rpartition("@")[2]
-    concept_types: dict[str, Json] = {
-        name: {
-            "ref": f"{ref}/{name}",
-            "kind": "ConceptType",
-            "description": f"{name}, as the KIP 1.x graph {source} used it.",
-            "attributes": {"open": True, "fields": {}},
-        }
-        for name in types
-    }
+    used = f"as the KIP 1.x graph {source} used it."
+    described = {name: f"{name}, {used}" for name in types}
     if first:
-        concept_types[IMPORTER] = {
-            "ref": f"{ref}/{IMPORTER}",
-            "kind": "ConceptType",
-            "description": "A KIP 1.x graph as a whole: the asserter of what nobody in it can be shown to have said.",
-            "attributes": {"open": True, "fields": {}},
-        }
+        described[IMPORTER] = (
+            "A KIP 1.x graph as a whole: the asserter of what nobody in it can be shown to have said."
+        )
     return {
         "format": "KIP-Schema-Package",
         "format_version": "2.0-draft",
         "manifest": {
             "package_id": package_id(source),
-            "version": version,
+            "version": ref.rpartition("@")[2],
             "package_ref": ref,
             "name": f"Legacy symbols of {source}",
             "description": "Types and predicates taken over from a KIP 1.x graph, and what could not be mapped.",
@@ -203,22 +192,32 @@ def _artifact(
         },
         "dependencies": [],
         "definitions": {
-            "concept_types": concept_types,
-            "predicates": {
-                name: {
-                    "ref": f"{ref}/{name}",
-                    "kind": "PredicateType",
-                    "description": f"{name}, as the KIP 1.x graph {source} used it.",
-                    "subject": _ANYTHING,
-                    "object": {**_ANYTHING, "literal_types": ["string", "number", "boolean"]},
-                    "functional": False,
-                    "open_world": True,
-                    "complete": False,
-                }
-                for name in predicates
-            },
+            "concept_types": {name: _concept_type(f"{ref}/{name}", said) for name, said in described.items()},
+            "predicates": {name: _predicate(f"{ref}/{name}", f"{name}, {used}") for name in predicates},
             "facets": _facets(ref) if first else {},
         },
+    }
+
+
+def _concept_type(ref: str, description: str) -> dict[str, Json]:
+    return {
+        "ref": ref,
+        "kind": "ConceptType",
+        "description": description,
+        "attributes": {"open": True, "fields": {}},
+    }
+
+
+def _predicate(ref: str, description: str) -> dict[str, Json]:
+    return {
+        "ref": ref,
+        "kind": "PredicateType",
+        "description": description,
+        "subject": _ANYTHING,
+        "object": {**_ANYTHING, "literal_types": ["string", "number", "boolean"]},
+        "functional": False,
+        "open_world": True,
+        "complete": False,
     }
 
 

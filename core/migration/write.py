@@ -108,27 +108,11 @@ class _Page:
         if there is not None:
             self.tally.already_there += 1
             return
-        mapped = map_metadata(record.metadata, self.body)
         reference, misfits = self.symbols.type(record.type, record.attributes)
         attributes = {name: value for name, value in record.attributes.items() if name not in misfits}
-        mnemonic = {"memory_strength": mapped.strength, "salience": mapped.salience}
-        if mapped.confidence is not None:  # a node states nothing that one could believe more or less
-            mapped = _doubting(mapped, "legacy_confidence_semantics_mixed")
-            mapped = _keeping(mapped, confidence=mapped.confidence)
-        strengths = {name: value for name, value in mnemonic.items() if value is not None}
-        if self.symbols.mnemonic is None:
-            mapped = _keeping(mapped, **strengths)
-        if mapped.superseded:
-            mapped = _doubting(mapped, "legacy_lifecycle_unreconstructable")
-        merged = merged_names(mapped.engine, record.type)
-        if mapped.engine.get("_merged_from") and len(merged) != len(mapped.engine["_merged_from"]):
-            mapped = _doubting(mapped, "legacy_merge_history_missing")
-        if misfits:
-            mapped = _doubting(mapped, "legacy_schema_constraint_unrepresentable")
-        texts = {
-            name: value for name, value in (("author", mapped.author), ("source", mapped.source)) if value
-        }
-        mapped = _keeping(mapped, **texts, **_times(mapped))
+        mapped = map_metadata(record.metadata, self.body)
+        strengths, merged = _strengths(mapped), merged_names(mapped.engine, record.type)
+        mapped = self.fitted(mapped, merged, fits=not misfits)
         facets = self.legacy_facet(
             record.id or record.label,
             mapped,
@@ -137,12 +121,11 @@ class _Page:
         )
         if strengths and self.symbols.mnemonic is not None:
             facets[self.symbols.mnemonic] = strengths
-        name = record.name[:_MAX_NAME]
         written = self.draft.create(
             Concept,
             schema_ref=reference,
             key=self.key(record.name),
-            name=name,
+            name=record.name[:_MAX_NAME],
             aliases=tuple(dict.fromkeys(_aliases(attributes.pop("aliases", None)) + merged)),
             attributes=attributes,
             facets=facets,
@@ -150,6 +133,22 @@ class _Page:
             **_storage(mapped),
         )
         self.note(written, "concepts", record.label, mapped)
+
+    def fitted(self, mapped: Mapped, merged: list[str], *, fits: bool) -> Mapped:
+        """The metadata of a Concept: what a Concept has no place for is kept beside it, what is unclear is said."""
+        if mapped.confidence is not None:  # a node states nothing that one could believe more or less
+            mapped = _doubting(mapped, "legacy_confidence_semantics_mixed")
+            mapped = _keeping(mapped, confidence=mapped.confidence)
+        if self.symbols.mnemonic is None:
+            mapped = _keeping(mapped, **_strengths(mapped))
+        if mapped.superseded:
+            mapped = _doubting(mapped, "legacy_lifecycle_unreconstructable")
+        if mapped.engine.get("_merged_from") and len(merged) != len(mapped.engine["_merged_from"]):
+            mapped = _doubting(mapped, "legacy_merge_history_missing")
+        if not fits:
+            mapped = _doubting(mapped, "legacy_schema_constraint_unrepresentable")
+        texts = {name: text for name, text in (("author", mapped.author), ("source", mapped.source)) if text}
+        return _keeping(mapped, **texts, **_times(mapped))
 
     # --- links
 
@@ -192,8 +191,7 @@ class _Page:
         if mapped.superseded:
             mapped = _doubting(mapped, "legacy_lifecycle_unreconstructable")
         # A claim has no mnemonic state: what is remembered, more or less well, is a Concept.
-        strengths = {"memory_strength": mapped.strength, "salience": mapped.salience}
-        mapped = _keeping(mapped, **{name: value for name, value in strengths.items() if value is not None})
+        mapped = _keeping(mapped, **_strengths(mapped))
         written = self.draft.create(
             Assertion,
             proposition=proposition.id,
@@ -400,6 +398,12 @@ def _label(link: LegacyLink) -> str:
 
 def _aliases(value: Json) -> list[str]:
     return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
+
+
+def _strengths(mapped: Mapped) -> dict[str, Json]:
+    """How well a record was remembered, as far as the old graph said."""
+    found: dict[str, Json] = {"memory_strength": mapped.strength, "salience": mapped.salience}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _times(mapped: Mapped) -> dict[str, Json]:
