@@ -23,12 +23,12 @@ from core.errors import NoemaError
 from core.meta.capsules import described
 from core.ports import Verifier
 from core.protocol.capsule_types import ExportAsk, ImportWish, RestoreAsk
+from core.service.callers import principal_of
 from core.service.values import Caller
 from functions.adapters import adapters
 from functions.bootstrap import Services, build
 from functions.cli.client import Client
 from functions.cli.terminal import Failure, json_option, pause, service_options, space_option
-from functions.kip import principal_of
 from functions.settings import Settings, SettingsError, read_settings
 
 _OPERATOR: Final = Caller("operator", "cli", "*", manager=True, everywhere=True)
@@ -149,7 +149,10 @@ def _services(data: Path, signers: Iterable[str] = ()) -> Services:
     "--since", "since_seq", type=click.IntRange(0), help="A delta: only what was committed after this seq."
 )
 @click.option("--as-of", "as_of_seq", type=click.IntRange(0), help="As the space was at this seq.")
-@click.option("--include-schema", is_flag=True, help="Let packages that not every engine has go along.")
+@click.option(
+    "--include-schema/--no-include-schema", default=True, show_default=True,
+    help="Let packages that not every engine has go along: without them a backup cannot be restored elsewhere.",
+)  # fmt: skip
 @click.option(
     "--without", multiple=True, metavar="CLASSIFICATION", help="Withhold elements of this classification."
 )

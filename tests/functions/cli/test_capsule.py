@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from core.authority import Principal
+from core.migration.legacy import LegacyConcept, MigrationInput
 from core.protocol.request import read_request
 from functions.adapters import adapters
 from functions.bootstrap import build
@@ -117,6 +118,21 @@ def test_a_folder_is_backed_up_and_restored(folder: Path, tmp_path: Path, name: 
     assert "Restored 3 records into again (signed by this-deployment)" in done
     preview = json.loads(run("preview", str(file), "--space", "again", "--data", str(folder), "--json"))
     assert preview["would"] == "no_effect"
+
+
+def test_a_backup_holds_what_its_restoring_needs(folder: Path, tmp_path: Path) -> None:
+    """Packages of the space's own go along unless told otherwise; a restore puts them into force if asked to."""
+    settings = Settings(store="embedded", data_dir=str(folder), insecure_local=True)
+    services = build(settings, adapters(settings))
+    page = MigrationInput(source="crm", concepts=[LegacyConcept(type="Drug", name="Aspirin")])
+    services.migration.migrate(command._OPERATOR, "demo", page, services.clock.now() + 10_000)
+    services.table.close()  # type: ignore[attr-defined]  # the embedded one
+    file = str(tmp_path / "backup.gz")
+    run("export", file, "--space", "demo", "--data", str(folder))
+    restore = ("import", file, "--space", "again", "--mode", "restore", "--data", str(folder))
+
+    assert "--activate-schema" in run(*restore, ok=False)
+    assert "into again" in run(*restore, "--activate-schema")
 
 
 def test_a_cut_file_is_refused(folder: Path, tmp_path: Path) -> None:
