@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from msgspec.structs import replace
 
-from core.models.chat import ModelFault
-from core.ports import Embedder, Objects, Secrets, StoreFault, Table, Unavailable
+from core.ports import Embedder, Objects, Table
 from core.service.values import Caller
 from functions.adapters import Adapters, adapters
 from functions.embedder_settings import EmbedderSetting
@@ -25,7 +24,7 @@ from functions.settings import Settings, SettingsError, load
 
 if TYPE_CHECKING:
     from core.models.chat import ChatModel, Models
-    from core.models.choice import Key, Providers
+    from core.models.choice import Providers
     from core.service.admin import Admin
     from core.service.byok import Byok
     from core.service.capsules import Capsules
@@ -505,7 +504,7 @@ class Services:
             self.commits,
             self.erasures,
             self.clock,
-            secret=signingkey_of(self.table, self.entropy),
+            secret=signing_key(self.table, self.entropy),
             signer=self.keys,
             verifier=self.keys,
             vectors=(lambda: self.vectors) if self._embeds else None,

@@ -11,7 +11,9 @@ from typing import Final
 
 import msgspec
 
-from core.models.choice import Budgets, ModelChoice, Price, parse_choice
+from core.models.chat import ModelFault
+from core.models.choice import Budgets, Key, ModelChoice, Price, parse_choice
+from core.ports import Secrets, StoreFault, Unavailable
 
 ROLES: Final = ("formation", "recall", "maintenance", "judge")
 _MAX_AMOUNT: Final = 2**53
@@ -175,3 +177,24 @@ def _check_prices(settings: ModelSettings) -> None:
             raise ValueError(
                 f"NOEMA_PRICES does not say what {setting.choice.name} costs; a budget in money needs it"
             )
+
+
+def key_of(source: KeySource, secrets: Secrets | None) -> Key:
+    """Gives the operator's key; a secret is read when it is needed, so that a new one is soon used."""
+    name = source.secret
+    if name is None:
+        return lambda: source.text or None
+
+    def read() -> str:
+        try:
+            if secrets is None:
+                raise ModelFault(
+                    "unauthorized", "the model's key is a secret, which this store has no reader for"
+                )
+            return secrets.get(name)
+        except Unavailable as fault:
+            raise ModelFault("unavailable", "the model's key cannot be reached") from fault
+        except StoreFault as fault:
+            raise ModelFault("unauthorized", "the model's key cannot be read") from fault
+
+    return read
