@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any, Final
 
 import cbor2
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cwt import COSE, COSEKey
 
+from core.model.base64url import encode_base64url
 from functions.cwts import AUD, EXP, IAT, SCOPE, SUB
 from functions.keys import EDDSA, decode_base64
 
 DEFAULT_LIFE_S: Final = 3600
 
 
-def _text(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")
-
-
 def generate_key() -> tuple[str, str]:
     """A new Ed25519 key pair, private and public, each 32 raw bytes in base64url without padding."""
     private = Ed25519PrivateKey.generate()
-    return _text(private.private_bytes_raw()), _text(private.public_key().public_bytes_raw())
+    return encode_base64url(private.private_bytes_raw()), encode_base64url(
+        private.public_key().public_bytes_raw()
+    )
 
 
 def public_key_of(private_key: str) -> str:
     """The public half of a private key, in the form that `ED25519_PUBKEYS` takes."""
-    return _text(
+    return encode_base64url(
         Ed25519PrivateKey.from_private_bytes(decode_base64(private_key)).public_key().public_bytes_raw()
     )
 
@@ -65,4 +63,4 @@ def sign_claims(private_key: str, claims: dict[Any, Any], *, kid: bytes | None =
     signed = COSE.new(alg_auto_inclusion=True, kid_auto_inclusion=kid is not None).encode_and_sign(
         cbor2.dumps(claims, canonical=True), key
     )
-    return _text(signed if isinstance(signed, bytes) else cbor2.dumps(signed))
+    return encode_base64url(signed if isinstance(signed, bytes) else cbor2.dumps(signed))

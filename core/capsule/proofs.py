@@ -6,12 +6,11 @@ a signature is good, whose it is, and whether that somebody is trusted are three
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from core.capsule.format import Proof
+from core.model.base64url import decode_base64url, encode_base64url
 from core.model.elements import Json
 from core.model.proofs import Signature, Verdict
 from core.protocol.canonical import canonical_json
@@ -43,7 +42,7 @@ def make_proof(sign: Sign, domain: str, digest: str, *, scope: str, created_at: 
         "verification_method": signed.key_id,
         "scope": scope,
         "created_at": created_at,
-        "signature": base64.urlsafe_b64encode(signed.value).decode().rstrip("="),
+        "signature": encode_base64url(signed.value),
     }
 
 
@@ -84,6 +83,6 @@ def _signed(domain: str, digest: str, suite: str, scope: str, created_at: str | 
 
 def _decoded(text: str) -> bytes | None:
     try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        return decode_base64url(text)
+    except ValueError:
         return None

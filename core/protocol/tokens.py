@@ -6,13 +6,12 @@ token names a coordinate and is worth nothing without permission to read it.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import hashlib
 import hmac
 import json
 from typing import Any, Final
 
+from core.model.base64url import decode_base64url, encode_base64url
 from core.protocol.canonical import canonical_json
 
 _CODE_BYTES: Final = 16
@@ -21,7 +20,7 @@ _CODE_BYTES: Final = 16
 def seal(family: str, value: Any, key: bytes) -> str:  # a JSON value
     """A token of a family around a value; `key` is the service's secret."""
     body = canonical_json(value)
-    return f"{family}.{_text(_code(family, body, key) + body)}"
+    return f"{family}.{encode_base64url(_code(family, body, key) + body)}"
 
 
 def unseal(family: str, token: str, key: bytes) -> Any:  # the JSON value, or None
@@ -30,11 +29,11 @@ def unseal(family: str, token: str, key: bytes) -> Any:  # the JSON value, or No
     if prefix != family:
         return None
     try:
-        raw = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        raw = decode_base64url(text)
+    except ValueError:
         return None
     code, body = raw[:_CODE_BYTES], raw[_CODE_BYTES:]
-    if _text(raw) != text or not hmac.compare_digest(code, _code(family, body, key)):
+    if encode_base64url(raw) != text or not hmac.compare_digest(code, _code(family, body, key)):
         return None  # also where only the spare bits of the last digit differ: one token, one spelling
     return json.loads(body)
 
@@ -42,10 +41,6 @@ def unseal(family: str, token: str, key: bytes) -> Any:  # the JSON value, or No
 def family_of(token: str) -> str:
     """The family a token says it is of; whether it is, `unseal` tells."""
     return token.partition(".")[0]
-
-
-def _text(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
 
 def _code(family: str, body: bytes, key: bytes) -> bytes:

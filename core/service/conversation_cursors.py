@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from typing import Final
 
 from core.errors import NoemaError
+from core.model.base64url import decode_base64url, encode_base64url
 
 _SIGNATURE: Final = 16
 
@@ -19,7 +19,7 @@ _SIGNATURE: Final = 16
 def write_cursor(secret: bytes, collection: str, number: int) -> str:
     """The cursor behind which the page below an id lies."""
     raw = number.to_bytes(8, "big") + _sign(secret, collection, number)
-    return urlsafe_b64encode(raw).decode().rstrip("=")
+    return encode_base64url(raw)
 
 
 def read_cursor(secret: bytes, collection: str, cursor: str) -> int:
@@ -29,7 +29,7 @@ def read_cursor(secret: bytes, collection: str, cursor: str) -> int:
         NoemaError: `CursorMismatch` if this collection of this space did not give the cursor.
     """
     try:
-        raw = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4))
+        raw = decode_base64url(cursor)
     except ValueError:
         raise foreign_cursor() from None
     number = int.from_bytes(raw[:8], "big")

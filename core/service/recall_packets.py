@@ -9,7 +9,6 @@ own is delivered. All that it is sent is counted before it is sent, request by r
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Final
 
@@ -28,7 +27,7 @@ from core.models.run import Finished, converse
 from core.models.tokens import O200K, Tokenizer
 from core.ports import Clock
 from core.protocol import http_types as wire
-from core.protocol.canonical import digest_of
+from core.protocol.canonical import digest_of, digest_of_bytes
 from core.service.recall_run import Ask, Delivered, Funded, Recalled
 from core.service.recall_tools import RecallTools
 from core.service.thinking import Terms, drive
@@ -171,7 +170,7 @@ def _receipt(ask: Ask, packed: Packed, told: wire.MemoryBudget) -> dict[str, Jso
     return {
         "schema_version": 1,
         "delivery": "packet",
-        "packet_digest": "sha256:" + hashlib.sha256(packed.text.encode()).hexdigest(),
+        "packet_digest": digest_of_bytes(packed.text.encode()),
         "items": items,
         "coverage": packed.coverage,
         "codes": list(packed.codes),

@@ -11,7 +11,8 @@ from __future__ import annotations
 from typing import Final
 
 from core.errors import NoemaError
-from core.ports import Entropy, Put, Refused, Table, Unavailable, When
+from core.ports import Entropy, Put, Refused, Table, When
+from core.service.faults import reading
 from core.storage.layout import PROOF_SK, SERVICE_PK, SIGNING_SK
 
 _BYTES: Final = 32
@@ -38,7 +39,7 @@ def proof_seed(table: Table, entropy: Entropy) -> bytes:
 
 
 def _kept(table: Table, entropy: Entropy, name: str) -> bytes:
-    try:
+    with reading():
         row = table.get(SERVICE_PK, name)
         if row is None:
             made = entropy.token(_BYTES)
@@ -48,8 +49,6 @@ def _kept(table: Table, entropy: Entropy, name: str) -> bytes:
                 row = table.get(SERVICE_PK, name)
             else:
                 return made
-    except Unavailable as fault:
-        raise NoemaError("ServiceUnavailable", "the store did not answer in time") from fault
     key = None if row is None else row["key"]
     if not isinstance(key, bytes):
         raise NoemaError("ServiceUnavailable", "another process is making the signing key")

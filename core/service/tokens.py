@@ -11,7 +11,6 @@ nothing: a counter on the path of every read would cost more than the read.
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import hmac
 import re
@@ -20,6 +19,7 @@ from typing import Final
 import msgspec
 
 from core.errors import NoemaError
+from core.model.base64url import encode_base64url
 from core.model.instants import Instant
 from core.ports import (
     Check,
@@ -108,7 +108,7 @@ class SpaceTokens:
         now = self._clock.now()
         _check_wish(caller, wish, now)
         secret = self._entropy.token(SECRET_BYTES)
-        value = PREFIX + base64.urlsafe_b64encode(secret).rstrip(b"=").decode("ascii")
+        value = PREFIX + encode_base64url(secret)
         row: Row = {
             "digest": _digest(value),
             "shown": value[:SHOWN_CHARS],

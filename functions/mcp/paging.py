@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
@@ -18,6 +17,7 @@ from typing import Any, Final
 import msgspec
 
 from core.errors import NoemaError
+from core.model.base64url import decode_base64url, encode_base64url
 
 BUDGET: Final = 2_000  # estimated tokens of one answer
 CUT: Final = " [cut here; it goes on behind the cursor]"
@@ -129,7 +129,7 @@ def shortened(text: str, most: int) -> str:
 def write_cursor(tool: str, arguments: Mapping[str, Any], place: Place) -> str:
     """The cursor that continues this call at a place."""
     raw = f"{place.item}.{place.char}.{place.run}.".encode() + _digest(tool, arguments)
-    return urlsafe_b64encode(raw).decode().rstrip("=")
+    return encode_base64url(raw)
 
 
 def read_cursor(tool: str, arguments: Mapping[str, Any]) -> Place:
@@ -154,7 +154,7 @@ def _opened(cursor: Any, digest: bytes) -> Place | None:  # a JSON value
     if not isinstance(cursor, str) or not cursor.isascii() or len(cursor) > _LONGEST:
         return None
     try:
-        item, char, run, found = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).split(b".", 3)
+        item, char, run, found = decode_base64url(cursor).split(b".", 3)
         return Place(int(item), int(char), int(run)) if found == digest else None
     except ValueError:
         return None

@@ -9,12 +9,13 @@ either: every answer follows from its request.
 from __future__ import annotations
 
 import binascii
-from base64 import b64decode, urlsafe_b64decode, urlsafe_b64encode
+from base64 import b64decode
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from core.model.base64url import decode_base64url, encode_base64url
 from functions.mcp import rpc
 from functions.mcp.rpc import Message, RpcError
 from functions.settings import VERSION
@@ -127,13 +128,13 @@ def _discovered() -> dict[str, Any]:
 
 
 def _cursor(place: int) -> str:
-    return urlsafe_b64encode(b"tools:%d" % place).decode().rstrip("=")
+    return encode_base64url(b"tools:%d" % place)
 
 
 def _place(cursor: Any, count: int) -> int:  # a JSON value
     """Where the page begins that a cursor stands for."""
     try:
-        text = urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        text = decode_base64url(cursor).decode("ascii")
     except (TypeError, ValueError):
         text = ""
     number = text.removeprefix("tools:")

@@ -7,14 +7,13 @@ a name here says who it is, not that it is trusted.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Mapping
 from typing import Final
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from core.model.base64url import decode_base64url, encode_base64url
 from core.model.proofs import Signature, Verdict
 
 PREFIX: Final = "ed25519:"
@@ -24,7 +23,7 @@ _SIGNATURE_BYTES: Final = 64
 
 def key_id_of(public: bytes) -> str:
     """The id of a public key: `ed25519:` and its 32 bytes in URL-safe base 64 without padding."""
-    return PREFIX + base64.urlsafe_b64encode(public).decode().rstrip("=")
+    return PREFIX + encode_base64url(public)
 
 
 def public_of(key_id: str) -> bytes | None:
@@ -32,8 +31,8 @@ def public_of(key_id: str) -> bytes | None:
     if not key_id.startswith(PREFIX):
         return None
     try:
-        public = base64.b64decode(key_id[len(PREFIX) :] + "=", altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
+        public = decode_base64url(key_id.removeprefix(PREFIX))
+    except ValueError:
         return None
     return public if len(public) == _KEY_BYTES and key_id_of(public) == key_id else None
 
