@@ -304,3 +304,18 @@ def test_a_stream_that_never_began_is_ended_once() -> None:
     streamed.close()
     streamed.close()
     assert ended == [0]
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_USER_TIMEOUT"), reason="this system has no TCP_USER_TIMEOUT")
+def test_a_reader_who_reads_nothing_is_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection on which nothing is taken any more is ended by the system, and its place is free again."""
+    monkeypatch.setattr(streaming, "PAGE", PAGE)
+    monkeypatch.setattr(module, "_STALLED_MS", 1_000)
+    served = Served()
+    try:
+        served.fill()
+        with served.connect(ALL):
+            served.until(lambda: any("frames" in line for line in served.lines))
+        assert served.pages < ROWS // PAGE + ROWS
+    finally:
+        served.server.close()
