@@ -1,7 +1,8 @@
 """API Gateway's part on a laptop: HTTP in, an event to the handler that Lambda would run, HTTP out.
 
 What lives here: a WSGI application and the server around it. What must never live here: a route or an answer
-of its own, but for what API Gateway itself would refuse (a body over its limit) and for a handler that failed.
+of its own, but for what API Gateway itself would refuse (a body over its limit), for a handler that failed, and for
+more streams than it has threads for. Unlike API Gateway it can send a body in pieces, as a handler's `stream` gives them.
 """
 
 from __future__ import annotations
