@@ -1,7 +1,7 @@
 """Embeddings by Amazon Bedrock's InvokeModel: Titan Text Embeddings V2, and Cohere's.
 
-What lives here: each model's request and reply, and what Bedrock's exceptions mean. What must never live here:
-retries. Titan takes one text a call, so several calls are made at the same time.
+What lives here: each model's request and reply. What must never live here: retries. Titan takes one text a call, so
+several calls are made at the same time.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
 
 from core.model.instants import Instant
-from core.models.chat import FaultKind, ModelFault
+from core.models.chat import ModelFault
 from core.models.embedder import COHERE
 from core.ports import Clock, EmbedKind
 from infra.embedders.patience import Repeater, Rows, batches, rows_of
+from infra.models.bedrock_faults import bedrock_faults
 
 if TYPE_CHECKING:
     from infra.aws.clients import Clients
@@ -25,19 +25,6 @@ if TYPE_CHECKING:
 CALLS_AT_ONCE: Final = 8
 COHERE_AT_ONCE: Final = 96
 COHERE_CHARS: Final = 2048  # of a text, by its documentation
-_FAULTS: Final[dict[str, FaultKind]] = {
-    "ThrottlingException": "rate_limited",
-    "ServiceQuotaExceededException": "rate_limited",
-    "ModelTimeoutException": "unavailable",
-    "ModelNotReadyException": "unavailable",
-    "ModelErrorException": "unavailable",
-    "InternalServerException": "unavailable",
-    "ServiceUnavailableException": "unavailable",
-    "AccessDeniedException": "unauthorized",
-    "UnrecognizedClientException": "unauthorized",
-    "ExpiredTokenException": "unauthorized",
-}
-_SERVER_ERROR: Final = 500
 
 
 class BedrockEmbedder:
@@ -68,11 +55,11 @@ class BedrockEmbedder:
         """One vector for each text. Raises `EmbedderFault`."""
         if self._cohere:
             wanted = "search_query" if kind == "query" else "search_document"
-            out: list[Sequence[float]] = []
-            for batch in batches([text[:COHERE_CHARS] or " " for text in texts], COHERE_AT_ONCE, 1 << 30):
-                request = {"texts": list(batch), "input_type": wanted, "truncate": "END"}
-                out += self._rows(request, len(batch), deadline)
-            return out
+            cut = batches([text[:COHERE_CHARS] or " " for text in texts], COHERE_AT_ONCE, 1 << 30)
+            asked = {"input_type": wanted, "truncate": "END"}
+            return self._repeater.each(
+                deadline, cut, lambda batch: self._ask({"texts": batch, **asked}, len(batch), deadline)
+            )
         requests = [
             {"inputText": text or " ", "dimensions": self.dimension, "normalize": True} for text in texts
         ]
@@ -94,23 +81,12 @@ class BedrockEmbedder:
 
     def _invoke(self, body: bytes, deadline: Instant) -> Any:  # JSON
         left = max(0.05, (deadline - self._clock.now()) / 1000)
-        try:
+        with bedrock_faults(self._clock):
             answer = self._clients.bedrock(left).invoke_model(
                 modelId=self._id, body=body, accept="application/json", contentType="application/json"
             )
-            return msgspec.json.decode(answer["body"].read())
-        except ClientError as error:
-            raise _fault(error) from error
-        except HTTPClientError as error:
-            raise ModelFault("unavailable", f"Bedrock did not answer ({type(error).__name__})") from error
-        except BotoCoreError as error:
-            raise ModelFault("bad_request", f"Bedrock cannot be asked ({type(error).__name__})") from error
+            text = answer["body"].read()
+        try:
+            return msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeError) as error:
             raise ModelFault("bad_reply", "the reply is no JSON") from error
-
-
-def _fault(error: ClientError) -> ModelFault:
-    code = error.response.get("Error", {}).get("Code", "unknown")
-    status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-    kind = _FAULTS.get(code, "unavailable" if status >= _SERVER_ERROR else "bad_request")
-    return ModelFault(kind, f"Bedrock refuses the request ({code})")

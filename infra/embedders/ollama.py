@@ -58,10 +58,8 @@ class OllamaEmbedder:
     def embed(self, texts: Sequence[str], kind: EmbedKind, deadline: Instant) -> Rows:
         """One vector for each text. Raises `EmbedderFault`."""
         before = self._before.get(kind, "")
-        out: list[Sequence[float]] = []
-        for batch in batches([before + text for text in texts], AT_ONCE, CHARS_AT_ONCE):
-            out += self._repeater.rows(deadline, lambda batch=batch: self._ask(batch, deadline))  # type: ignore[misc]
-        return out
+        cut = batches([before + text for text in texts], AT_ONCE, CHARS_AT_ONCE)
+        return self._repeater.each(deadline, cut, lambda batch: self._ask(batch, deadline))
 
     def _ask(self, texts: Sequence[str], deadline: Instant) -> Rows:
         body = msgspec.json.encode({"model": self._name, "input": list(texts), "truncate": True})

@@ -51,10 +51,8 @@ class OpenAiEmbedder:
     def embed(self, texts: Sequence[str], kind: EmbedKind, deadline: Instant) -> Rows:
         """One vector for each text. Raises `EmbedderFault`."""
         del kind
-        out: list[Sequence[float]] = []
-        for batch in batches(texts, AT_ONCE, CHARS_AT_ONCE):
-            out += self._repeater.rows(deadline, lambda batch=batch: self._ask(batch, deadline))  # type: ignore[misc]
-        return out
+        cut = batches(texts, AT_ONCE, CHARS_AT_ONCE)
+        return self._repeater.each(deadline, cut, lambda batch: self._ask(batch, deadline))
 
     def _ask(self, texts: Sequence[str], deadline: Instant) -> Rows:
         # An empty text is refused by some; a space says as little.

@@ -6,7 +6,8 @@ never live here: a wire. Waits are drawn at random up to a bound that doubles; n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Final
 
 from core.model.instants import Instant
@@ -19,7 +20,7 @@ from core.ports import (
     EmbedderUnavailable,
     Entropy,
 )
-from infra.models.patience import FIRST_WAIT_MS, LONGEST_WAIT_MS, TRIES
+from infra.models.patience import TRIES, wait_ms
 
 Rows = Sequence[Sequence[float]]
 _PASSING: Final = frozenset({"rate_limited", "unavailable", "timeout"})
@@ -31,6 +32,16 @@ class Repeater:
     def __init__(self, clock: Clock, entropy: Entropy) -> None:
         self._clock = clock
         self._entropy = entropy
+
+    def each(
+        self, deadline: Instant, batches: Iterable[Sequence[str]], ask: Callable[[Sequence[str]], Rows]
+    ) -> Rows:
+        """The rows of all batches, one request after the other.
+
+        Raises:
+            EmbedderFault: the last fault of the batch that gave nothing.
+        """
+        return [row for batch in batches for row in self.rows(deadline, partial(ask, batch))]
 
     def rows(self, deadline: Instant, attempt: Callable[[], Rows]) -> Rows:
         """What the first attempt gives that gives something.
@@ -46,8 +57,7 @@ class Repeater:
             try:
                 return attempt()
             except ModelFault as fault:
-                most = min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (tries - 1))
-                wait = int(self._entropy.uniform(0, most)) + (fault.retry_after_ms or 0)
+                wait = wait_ms(fault, tries, self._entropy)
                 if tries >= TRIES.get(fault.kind, 1) or self._clock.now() + wait >= deadline:
                     raise fault_of(fault) from fault
                 self._clock.sleep(wait / 1000)

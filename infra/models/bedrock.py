@@ -1,32 +1,22 @@
 """`ChatModel` over Amazon Bedrock's Converse and ConverseStream.
 
-What lives here: Converse's request, reply, stream and exceptions. What must never live here: retries
-(`infra.models.patience`; botocore repeats nothing here) and which model can do what (`infra.models.families`).
+What lives here: Converse's request, reply and stream. What must never live here: retries (`infra.models.patience`;
+botocore repeats nothing here) and which model can do what (`infra.models.families`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-from botocore.exceptions import (
-    BotoCoreError,
-    ClientError,
-    ConnectionError,  # noqa: A004 - botocore's name for it
-    EventStreamError,
-    HTTPClientError,
-    ReadTimeoutError,
-)
 
 from core.model.instants import Instant
 from core.models.chat import (
     Capabilities,
     ChatReply,
     ChatRequest,
-    FaultKind,
     ModelFault,
     Stop,
     ToolCall,
@@ -36,7 +26,7 @@ from core.models.chat import (
 from core.models.choice import ModelChoice
 from core.ports import Clock
 from infra.models import texts
-from infra.models.http import OVERFLOW, retry_after
+from infra.models.bedrock_faults import bedrock_faults
 from infra.models.patience import Patience, Spoken
 from infra.models.wire import Block, Wire, count, member, merged
 
@@ -49,22 +39,6 @@ _STOPS: Final[dict[str, Stop]] = {
     "model_context_window_exceeded": "length", "guardrail_intervened": "refused", "content_filtered": "refused",
 }  # fmt: skip
 _MALFORMED: Final = frozenset({"malformed_model_output", "malformed_tool_use"})
-_FAULTS: Final[dict[str, tuple[FaultKind, str]]] = {
-    "ThrottlingException": ("rate_limited", "Bedrock limits how much may be asked"),
-    "ServiceQuotaExceededException": ("rate_limited", "the account's quota of Bedrock is used up"),
-    "ModelTimeoutException": ("unavailable", "the model took too long for Bedrock"),
-    "ModelNotReadyException": ("unavailable", "the model is not ready"),
-    "ModelErrorException": ("unavailable", "the model failed"),
-    "ModelStreamErrorException": ("unavailable", "the model failed in the middle of the reply"),
-    "InternalServerException": ("unavailable", "Bedrock failed"),
-    "ServiceUnavailableException": ("unavailable", "Bedrock is not available"),
-    "AccessDeniedException": ("unauthorized", "the role may not use this model"),
-    "UnrecognizedClientException": ("unauthorized", "AWS does not accept the credentials"),
-    "ExpiredTokenException": ("unauthorized", "the AWS credentials have expired"),
-    "ResourceNotFoundException": ("bad_request", "Bedrock knows no such model in this region"),
-    "ValidationException": ("bad_request", "Bedrock refuses the request"),
-}
-_ONE: Final = Usage(requests=1)
 _LEAST_S: Final = 0.05
 
 
@@ -88,11 +62,11 @@ class BedrockModel(Wire[Block]):
         return scrubbed
 
     def _ask(self, body: Block, deadline: Instant) -> Any:
-        with _told(self._clock):
+        with bedrock_faults(self._clock):
             return self._client(deadline).converse(**body)
 
     def _events(self, body: Block, deadline: Instant, check: Callable[[], None]) -> Generator[Any]:
-        with _told(self._clock):
+        with bedrock_faults(self._clock):
             events = self._client(deadline).converse_stream(**body)["stream"]
             try:
                 for event in events:
@@ -246,37 +220,6 @@ def _usage(answer: Any) -> Usage:  # JSON of whatever came
     cached = count(counts, "cacheReadInputTokens")
     fresh = count(counts, "inputTokens") + count(counts, "cacheWriteInputTokens")
     return Usage(fresh + cached, count(counts, "outputTokens"), cached, 1)
-
-
-@contextmanager
-def _told(clock: Clock) -> Iterator[None]:
-    """Around a request: what botocore raises leaves as a `ModelFault`."""
-    try:
-        yield
-    except (ClientError, EventStreamError) as error:
-        raise _fault(error, clock.now()) from error
-    except ReadTimeoutError as error:
-        raise ModelFault("timeout", "the model did not answer in time", usage=_ONE) from error
-    except (HTTPClientError, ConnectionError) as error:
-        raise ModelFault("unavailable", f"Bedrock cannot be reached ({type(error).__name__})") from error
-    except BotoCoreError as error:  # no credentials, no region, a malformed argument
-        kind: FaultKind = "unauthorized" if "Credentials" in type(error).__name__ else "bad_request"
-        raise ModelFault(kind, f"Bedrock was not asked ({type(error).__name__})") from error
-
-
-def _fault(error: ClientError | EventStreamError, now: Instant) -> ModelFault:
-    found = error.response.get("Error", {})
-    code = str(found.get("Code", "unknown"))
-    code = code[:1].upper() + code[1:]  # in a stream the codes begin small
-    kind, said = _FAULTS.get(code, ("unavailable", "Bedrock failed"))
-    meta = error.response.get("ResponseMetadata", {})
-    status = meta.get("HTTPStatusCode", 0)
-    if code not in _FAULTS and 400 <= status < 500:
-        kind, said = "bad_request", "Bedrock refuses the request"
-    if code == "ValidationException" and OVERFLOW.search(str(found.get("Message", ""))):
-        kind, said = "context_overflow", "the request does not fit into the model's context"
-    wait = retry_after(meta.get("HTTPHeaders", {}), now)
-    return ModelFault(kind, f"{said} ({code})", retry_after_ms=wait, usage=_ONE)
 
 
 class _Answer:

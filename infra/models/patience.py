@@ -80,7 +80,7 @@ class Patience:
                 reply = attempt()
             except ModelFault as fault:
                 spent = spent.plus(_billed(fault, size))
-                wait = self._wait(fault, tries)
+                wait = wait_ms(fault, tries, self._entropy)
                 final = tries >= TRIES.get(fault.kind, 1) or spoken.began
                 if final or self._clock.now() + wait >= deadline:
                     raise fault.costing(spent) from fault
@@ -99,18 +99,18 @@ class Patience:
         if self._clock.now() >= deadline:
             raise ModelFault("timeout", "the model did not answer before the deadline", usage=spent)
 
-    def _wait(self, fault: ModelFault, tries: int) -> int:
-        """Milliseconds: full jitter, but never less than the provider asks for."""
-        most = min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (tries - 1))
-        jitter = int(self._entropy.uniform(0, most))
-        return jitter if fault.retry_after_ms is None else fault.retry_after_ms + jitter
-
     def _pause(self, wait_ms: int, cancelled: Cancelled, spent: Usage) -> None:
         until = self._clock.now() + wait_ms
         while (left := until - self._clock.now()) > 0:
             if cancelled is not None and cancelled():
                 raise ModelFault("cancelled", "the request was cancelled", usage=spent)
             self._clock.sleep(min(_SLICE_S, left / 1000))
+
+
+def wait_ms(fault: ModelFault, tries: int, entropy: Entropy) -> int:
+    """How long to wait after so many tries: full jitter, but never less than the provider asks for."""
+    most = min(LONGEST_WAIT_MS, FIRST_WAIT_MS * 2 ** (tries - 1))
+    return int(entropy.uniform(0, most)) + (fault.retry_after_ms or 0)
 
 
 def _billed(fault: ModelFault, size: int) -> Usage:
