@@ -13,8 +13,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from core.protocol.capsule_types import ExportAsk, ImportWish, RestoreAsk
+from core.service.callers import principal_of
 from functions.bootstrap import Services
-from functions.kip import principal_of
 from functions.routing import Call, Route, Routes
 
 Document = dict[str, Any]

@@ -31,8 +31,13 @@ def note(found: Services, space: str, answer: str, memories: Iterable[Recalled])
     found.echoes.served(space, [*answer.splitlines(), *said, *names])
 
 
-def without_echoes(found: Services, space: str, body: FormationInput) -> tuple[FormationInput, int]:
-    """The conversation without what this memory served, and how many passages were left out."""
+def without_echoes(
+    found: Services, space: str, body: FormationInput, *, noted: bool = True
+) -> tuple[FormationInput, int]:
+    """The conversation without what this memory served, and how many passages were left out.
+
+    Without `noted` only fenced passages go: who may not see all of a memory must not learn what it served to others.
+    """
     lines = [
         line
         for m in body.messages
@@ -40,7 +45,7 @@ def without_echoes(found: Services, space: str, body: FormationInput) -> tuple[F
         for part in _parts(m)
         for line in _text(part).split("\n")
     ]
-    known = found.echoes.known(space, lines)
+    known = found.echoes.known(space, lines) if noted else frozenset()
     out, left_out = [], 0
     for message in body.messages:
         echoed = known if message.role != "user" else frozenset()

@@ -23,11 +23,11 @@ from core.governance.commands import AnyCommand, decode_command
 from core.governance.control import Policy
 from core.protocol.canonical import digest_of
 from core.protocol.request import decode_json
+from core.service.callers import principal_of
 from core.service.governance import Outcome
 from core.service.refusals import Refusal
 from core.service.values import Idempotency, Scope
 from functions.bootstrap import Services
-from functions.kip import principal_of
 from functions.routing import Call, Page, Route, Routes
 
 Document = dict[str, Any]

@@ -24,7 +24,8 @@ def submit(
     Raises:
         NoemaError: as `Conversations.submit`.
     """
-    kept, left_out = without_echoes(found, space, body)
+    whole = found.standings.is_whole(space, caller)
+    kept, left_out = without_echoes(found, space, body, noted=whole)
     if not kept.messages:
         return AgentOutput(content="", warnings=(NOTHING_NEW,))
     try:
@@ -49,6 +50,7 @@ def start_maintenance(
     Raises:
         NoemaError: as `Maintenance.submit`.
     """
+    found.standings.check(space, caller, "maintain")
     output = found.maintenance.submit(caller, space, body, key=key)
     _hint(found, space, MAINTENANCE)
     if body.timestamp in (None, "") or usable_time(body.timestamp, found.clock.now()) is not None:

@@ -102,6 +102,7 @@ ROUTES: Final[Routes] = {
         call=evaluate,
         body=ShadowInput,
         response=ShadowReport,
+        slow=True,
     ),
     "get_space_byok": Route(
         admit="manage",

@@ -37,12 +37,14 @@ from functions.routing import Call, Page, Route, Routes, respond
 
 def _list(found: Services, call: Call) -> Page:
     query: ListQuery = call.query
-    page = found.conversations.page(call.space, query.collection, cursor=query.cursor, limit=query.limit)
+    page = found.conversations.page(
+        call.space, query.collection, cursor=query.cursor, limit=query.limit, caller=call.caller
+    )
     return Page(*page)
 
 
 def _get(found: Services, call: Call) -> Conversation:
-    return found.conversations.get(call.space, call.query.collection, _number(call))
+    return found.conversations.get(call.space, call.query.collection, _number(call), caller=call.caller)
 
 
 def _delta(found: Services, call: Call) -> ConversationDelta:
@@ -53,6 +55,7 @@ def _delta(found: Services, call: Call) -> ConversationDelta:
         _number(call),
         messages_offset=query.messages_offset,
         artifacts_offset=query.artifacts_offset,
+        caller=call.caller,
     )
 
 
@@ -128,28 +131,28 @@ ROUTES: Final[Routes] = {
     "space_info": Route(
         admit="public",
         summary="What a space is and how much it holds.",
-        call=lambda found, call: found.admin.info(call.space),
+        call=lambda found, call: found.admin.info(call.space, call.caller),
         response=SpaceInfo,
         labelled=True,
     ),
     "space_status": Route(
         admit="public",
         summary="The same as info.",
-        call=lambda found, call: found.admin.info(call.space),
+        call=lambda found, call: found.admin.info(call.space, call.caller),
         response=SpaceInfo,
         labelled=True,
     ),
     "formation_status": Route(
         admit="read",
         summary="How far formation has come.",
-        call=lambda found, call: found.admin.formation_status(call.space),
+        call=lambda found, call: found.admin.formation_status(call.space, call.caller),
         response=FormationStatus,
         labelled=True,
     ),
     "memory_status": Route(
         admit="public",
         summary="How the memory fares: counts and rates of what was measured.",
-        call=lambda found, call: found.memory_statuses.status(call.space),
+        call=lambda found, call: found.memory_statuses.status(call.space, call.caller),
         response=MemoryStatus,
     ),
     "recall": Route(

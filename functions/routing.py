@@ -63,7 +63,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     media_type: of an answer that is a document and no envelope.
     own_body: the call reads the body itself, by rules of its own; `body` then only documents it.
     deferrable: whether who prefers it (`functions.deferring`) is answered 202 and polls.
+    slow: whether it is answered 202 with what there is of its response while it works; ask again.
     refused: how this route words what is refused before its call; None as every route does.
+    holds: the permission that the records of a governed space must give the caller; None asks for none here.
     """
 
     admit: Admission
@@ -78,7 +80,9 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     media_type: str | None = None
     own_body: bool = False
     deferrable: bool = False
+    slow: bool = False
     refused: Callable[[NoemaError], HttpResponse] | None = None
+    holds: str | None = None
 
 
 Routes = Mapping[str, Route]  # by the endpoint's name
@@ -202,6 +206,8 @@ def _serve(
         idempotency_key=_idempotency_key(request),
         request=request,
     )
+    if route.holds is not None:
+        services.standings.check(call.space, caller, route.holds)
     result = route.call(services, call)
     if isinstance(result, HttpResponse):
         return result

@@ -33,8 +33,10 @@ from core.service.commit import Birth, Commits
 from core.service.faults import reading
 from core.service.ledger import usage_of
 from core.service.spaces import Spaces
+from core.service.standings import GOVERNED, counts_for
 from core.service.values import Caller, Proposal
 from core.state.space import SpaceState
+from core.state.view import Counts
 from core.storage import layout
 from core.storage.head import Head
 from core.transaction.draft import Draft
@@ -86,7 +88,9 @@ class Admin:
             )
 
         def private(_: SpaceState) -> Proposal:
-            return Proposal(None, head={PUBLIC: False})  # an earlier space of this id may have been public
+            return Proposal(
+                None, head={PUBLIC: False, GOVERNED: False}
+            )  # an earlier space of this id may have been public
 
         self._commits.create(wish.space_id, describe, origin=caller.origin, deadline=deadline, seed=private)
         return self.info(wish.space_id)
@@ -157,8 +161,8 @@ class Admin:
                 raise
             return False
 
-    def info(self, space_id: str) -> SpaceInfo:
-        """What a space is and how much it holds.
+    def info(self, space_id: str, caller: Caller | None = None) -> SpaceInfo:
+        """What a space is and how much it holds; of a governed space, how much of it exists for the caller.
 
         Raises:
             NoemaError: `NotFoundOrNotVisible`, `ServiceUnavailable`.
@@ -169,6 +173,9 @@ class Admin:
             maintained = self._maintained(space_id)
             spent = usage_of(self._table.get(layout.space_pk(space_id), layout.ledger_total_sk()) or {})
         meta = state.meta
+        counts = counts_for(caller, state, self._clock.now())
+        if counts is not None:
+            return _partly(meta, head, counts)
         return SpaceInfo(
             id=space_id,
             space_id=space_id,
@@ -189,8 +196,8 @@ class Admin:
             maintenance_at=maintained,
         )
 
-    def formation_status(self, space_id: str) -> FormationStatus:
-        """How far formation has come.
+    def formation_status(self, space_id: str, caller: Caller | None = None) -> FormationStatus:
+        """How far formation has come; who may not see all of a governed space is told nothing of others' work.
 
         Raises:
             NoemaError: `NotFoundOrNotVisible`, `ServiceUnavailable`.
@@ -200,6 +207,15 @@ class Admin:
             head, state = self._spaces.read_current(space_id)
             counter = self._counter(space_id, "formation", head)
             maintained = self._maintained(space_id)
+        counts = counts_for(caller, state, now)
+        if counts is not None:
+            return FormationStatus(
+                id=space_id,
+                concepts=counts.concept,
+                propositions=counts.proposition,
+                maintenance_at=MaintenanceAt(),
+                **_NOBODYS,
+            )
         return FormationStatus(
             id=space_id,
             concepts=state.counts.concept,
@@ -226,6 +242,42 @@ class Admin:
         if row.get("instance", head.instance) != head.instance:
             return {}  # of an earlier life of the space's id
         return {name: value for name, value in row.items() if isinstance(value, int)}
+
+
+_NOBODYS: Final[dict[str, Any]] = {
+    "conversations": 0,
+    "formation_processing": False,
+    "maintenance_processing": False,
+    "formation_processed_id": 0,
+    "maintenance_processed_id": 0,
+    "formation_waiting": 0,
+    "formation_cancelled": 0,
+    "formation_last_cancelled": 0,
+}
+"""What is said of everybody's work to who may not see all of it."""
+
+
+def _partly(meta: SpaceMeta, head: Head, counts: Counts) -> SpaceInfo:
+    """A space as who sees a part of it knows it."""
+    return SpaceInfo(
+        id=meta.space_id,
+        space_id=meta.space_id,
+        name=meta.name,
+        description=meta.description,
+        owner=meta.owner,
+        db_stats={"version": head.ver, "space_seq": head.seq},
+        concepts=counts.concept,
+        propositions=counts.proposition,
+        conversations=0,
+        public=meta.public,
+        tier=TierView(tier=meta.tier.tier, updated_at=meta.tier.updated_at),
+        formation_usage=Usage(),
+        recall_usage=Usage(),
+        maintenance_usage=Usage(),
+        formation_processed_id=0,
+        maintenance_processed_id=0,
+        maintenance_at=MaintenanceAt(),
+    )
 
 
 def _usage(spent: Spent) -> Usage:

@@ -40,9 +40,12 @@ from core.ports import (
 )
 from core.protocol import http_types as wire
 from core.service.attempt import KEEP_OUTCOMES_MS, is_over
+from core.service.callers import check_action, is_whole, standing
 from core.service.conversation_cursors import foreign_cursor, read_cursor, write_cursor
+from core.service.conversation_record import Record, view_of
 from core.service.faults import reading
 from core.service.spaces import Spaces
+from core.service.standings import Standings, shown_to
 from core.service.values import Caller, Idempotency
 from core.storage.head import SWEPT
 from core.storage.layout import (
@@ -61,35 +64,12 @@ INLINE_BYTES: Final = 32 * 1024  # a larger body is an object, and the row holds
 DEFAULT_LIMIT: Final = 10
 MAX_LIMIT: Final = 100
 KEEP_RECALLS_MS: Final = 30 * 24 * 3600 * 1000  # contract §3: transcripts of recalls are kept 30 days
-_HOUR_MS: Final = 3600 * 1000
 _TRIES: Final = 50  # of a submission among other submissions; each waits a random while
 _NOTE_TRIES: Final = 5
+_LOOKS: Final = 20  # pages of rows looked through for one page of what a caller may see
 _PAUSE_S: Final = 0.5
 CITES: Final = "cites"  # the attribute of a recall's row that names what its answer rests on
 _MAX_ID: Final = 2**63 - 1
-
-
-class Record(msgspec.Struct, frozen=True):
-    """One conversation as its row holds it: its id, the row, and the body where it was loaded."""
-
-    number: int
-    row: Row
-    body: Json = None
-
-    def text(self, name: str) -> str | None:
-        """A text attribute, or None."""
-        value = self.row.get(name)
-        return value if isinstance(value, str) else None
-
-    def count(self, name: str) -> int:
-        """A numeric attribute; 0 where it is missing."""
-        value = self.row.get(name)
-        return value if isinstance(value, int) else 0
-
-    @property
-    def status(self) -> str:
-        """Where the conversation stands (contract §3)."""
-        return str(self.row["status"])
 
 
 class _Body(msgspec.Struct, frozen=True):
@@ -115,6 +95,7 @@ class Conversations:
         self._clock = clock
         self._entropy = entropy
         self._spaces = spaces
+        self._standings = Standings(spaces, clock)
 
     # --- taking in
 
@@ -144,7 +125,7 @@ class Conversations:
             settled = self._settled(space_id, "formation", asked, None)
         if settled is not None:
             return wire.AgentOutput(content="", conversation=settled, warnings=tuple(warnings))
-        self._check_tier(space_id)
+        self._check_tier(space_id, caller)
         raw = msgspec.json.encode(dialogue)
         row: Row = {
             "status": "submitted",
@@ -230,14 +211,19 @@ class Conversations:
         with reading():
             return self._add(space_id, collection, {**base, **row}, raw, asked, also=also)
 
-    def _check_tier(self, space_id: str) -> None:
-        """Refuse a submission to a space that holds as much as its tier admits (contract §1.5)."""
+    def _check_tier(self, space_id: str, caller: Caller) -> None:
+        """Refuse a submission to a space that holds as much as its tier admits (contract §1.5), or by who may not."""
         state = self._spaces.load(space_id)
+        who = standing(caller, state, self._clock.now())
+        if who is not None:
+            check_action(who, "create")
+            check_action(who, "assert")
         limit = state.meta.tier.limit
         with reading():
             counter = self._table.get(space_pk(space_id), counter_sk("formation")) or {}
         held = max(state.counts.concept, _number(counter, "n"))
         if held >= limit:
+            held = held if is_whole(who) else limit
             raise NoemaError(
                 "SpaceTierExceeded",
                 f"the space holds {held} nodes or conversations and its tier admits {limit}",
@@ -350,16 +336,18 @@ class Conversations:
 
     # --- reading
 
-    def get(self, space_id: str, collection: str, number: int) -> wire.Conversation:
-        """One conversation.
+    def get(
+        self, space_id: str, collection: str, number: int, *, caller: Caller | None = None
+    ) -> wire.Conversation:
+        """One conversation, as far as it exists for a caller; None is the service itself.
 
         Raises:
             NoemaError: `InvalidInput` for an unknown collection, `NotFoundOrNotVisible`, `ServiceUnavailable`.
         """
-        record = self.record(space_id, collection, number)
-        return _view(record, _collection(collection))
+        record = self.record(space_id, collection, number, caller=caller)
+        return view_of(record, _collection(collection))
 
-    def record(self, space_id: str, collection: str, number: int) -> Record:
+    def record(self, space_id: str, collection: str, number: int, *, caller: Caller | None = None) -> Record:
         """One conversation's row with its body.
 
         Raises:
@@ -368,6 +356,8 @@ class Conversations:
         name = _collection(collection)
         with reading():
             found = self._find(space_id, name, number)
+            shown = None if caller is None else shown_to(self._standings.of(space_id, caller), caller, name)
+            found = found if shown is None or found is None else shown(found)
             if found is None:
                 raise NoemaError("NotFoundOrNotVisible", f"there is no conversation {number} in {name}")
             return self._loaded(found)
@@ -380,13 +370,14 @@ class Conversations:
         *,
         messages_offset: int = 0,
         artifacts_offset: int = 0,
+        caller: Caller | None = None,
     ) -> wire.ConversationDelta:
         """What a conversation gained after the offsets; an offset behind the end gives nothing new.
 
         Raises:
             NoemaError: as `get`.
         """
-        found = self.get(space_id, collection, number)
+        found = self.get(space_id, collection, number, caller=caller)
         return wire.ConversationDelta(
             id=found.id,
             messages=found.messages[max(0, messages_offset) :],
@@ -399,7 +390,13 @@ class Conversations:
         )
 
     def page(
-        self, space_id: str, collection: str, *, cursor: str | None = None, limit: int | None = None
+        self,
+        space_id: str,
+        collection: str,
+        *,
+        cursor: str | None = None,
+        limit: int | None = None,
+        caller: Caller | None = None,
     ) -> tuple[list[wire.Conversation], str | None]:
         """A page of a collection, the newest page first, oldest first within the page; and the next cursor.
 
@@ -420,12 +417,28 @@ class Conversations:
                     raise foreign_cursor()
                 return [], None
             below = _MAX_ID if not cursor else read_cursor(secret, name, cursor)
-            records = self._newest(space_id, name, below, size)
-        now = self._clock.now()
-        shown = [record for record in reversed(records) if not _is_gone(record.row, now)]
-        page = [_view(record, name, whole=False) for record in shown]
-        more = len(records) == size and records[-1].number > 1
-        return page, write_cursor(secret, name, records[-1].number) if more else None
+            found, last = self._listed(space_id, name, below, size, caller)
+        page = [view_of(record, name, whole=False) for record in reversed(found)]
+        return page, write_cursor(secret, name, last) if last > 1 else None
+
+    def _listed(
+        self, space_id: str, collection: wire.Collection, below: int, size: int, caller: Caller | None
+    ) -> tuple[list[Record], int]:
+        """The next records that exist for a caller, newest first, and the id to go on below; 0 at the end."""
+        shown = None if caller is None else shown_to(self._standings.of(space_id, caller), caller, collection)
+        now, found = self._clock.now(), list[Record]()
+        for _ in range(1 if shown is None else _LOOKS):
+            records = self._newest(space_id, collection, below, size)
+            below = records[-1].number if len(records) == size else 0
+            for record in records:
+                there = None if _is_gone(record.row, now) else record if shown is None else shown(record)
+                if there is not None and len(found) < size:
+                    found.append(there)
+                if len(found) == size:
+                    return found, record.number
+            if not below:
+                break
+        return found, below
 
     def load_dialogue(self, record: Record) -> Dialogue:
         """The conversation that a record of the formation collection holds, every message dated.
@@ -503,48 +516,6 @@ def _decoded(record: Record) -> Record:
         record
         if not isinstance(raw, bytes)
         else msgspec.structs.replace(record, body=msgspec.json.decode(raw))
-    )
-
-
-def _view(record: Record, collection: wire.Collection, *, whole: bool = True) -> wire.Conversation:
-    """The record as the contract shows it (§3): the input as JSON text first, then what the run answered."""
-    messages: list[Json] = []
-    if record.body is not None:
-        messages.append({"role": "user", "content": msgspec.json.encode(record.body).decode()})
-    answer = record.text("answer")
-    if answer is not None:
-        messages.append({"role": "assistant", "content": answer})
-    extra: dict[str, Json] = {}
-    if record.body is None:
-        extra["messages_omitted"] = True
-    warnings = record.text("warnings")
-    if warnings is not None:
-        extra["warnings"] = msgspec.json.decode(warnings)
-    if record.count("rounds"):
-        extra["rounds"] = record.count("rounds")
-    for name, attribute in (("prompt", "prompt"), ("steps", "turns")):
-        value = record.row.get(attribute)
-        if isinstance(value, (str, int)) and value:
-            extra[name] = value
-    extra |= {name: text for name in ("model", "delivery") if (text := record.text(name)) is not None}
-    result = record.text("result")
-    if result is not None:
-        extra |= {"result": msgspec.json.decode(result)} if whole else {"result_omitted": True}
-    return wire.Conversation(
-        id=record.number,
-        user=record.text("user") or "",
-        label=collection,
-        messages=tuple(messages),
-        resources=(),
-        artifacts=(),
-        status=msgspec.convert(record.status, wire.ConversationStatus),
-        period=record.count("created") // _HOUR_MS,
-        created_at=record.count("created"),
-        updated_at=record.count("updated"),
-        usage=wire.Usage(**{name: record.count(name) for name in wire.Usage.__struct_fields__}),
-        thread=record.text("thread"),
-        failed_reason=record.text("failed_reason"),
-        extra=extra or None,
     )
 
 

@@ -10,20 +10,26 @@ rest on what is forgotten go with it.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
+from core.authority import Principal, authorize, visible
 from core.errors import NoemaError
 from core.model.elements import AnyElement, Concept, Proposition
 from core.model.ids import Kind, is_element_id, kind_of
 from core.model.literals import Ref
 from core.protocol.http_types import ForgetInput, ForgetReport, Forgotten
+from core.service.callers import standing
+from core.service.conversation_record import Record
 from core.service.conversations import runs_citing
 from core.service.erasure import MAX_IDS, Erasures
 from core.service.faults import reading
 from core.service.spaces import Spaces
+from core.service.standings import Standings, shown_to
 from core.service.values import Caller
 from core.state.indexes import assertions_key, object_key, subject_key
 from core.state.space import SpaceState
+from core.storage.layout import conversation_sk, space_pk
 
 _PLURAL: Final[dict[Kind, str]] = {
     "concept": "deleted_concepts",
@@ -58,11 +64,13 @@ class Forgetting:
             head, state = self._spaces.read_current(space_id)
         if head.lease_until("maintenance") > self._spaces.clock.now():
             raise NoemaError("Busy", "maintenance is running", retry_after_ms=5000)
-        entries = [_entry(state, name) for name in dict.fromkeys(wish.entities)]
+        who = standing(caller, state, self._spaces.clock.now())
+        entries = [_entry(state, name, who) for name in dict.fromkeys(wish.entities)]
         closure = _closure(
             state, [entry.entity for entry in entries if entry.existed and entry.error is None]
         )
-        conversations = tuple(dict.fromkeys(wish.conversations))
+        _check_closure(state, closure, who)
+        conversations = tuple(dict.fromkeys(self._theirs(space_id, wish.conversations, caller)))
         table = self._spaces.table
         if not wish.dry_run and (closure or conversations):
             receipt = self._erasures.erase(
@@ -89,13 +97,51 @@ class Forgetting:
             **{name: counts[name] for name in _PLURAL.values()},
         )
 
+    def _theirs(self, space_id: str, numbers: Sequence[int], caller: Caller) -> Sequence[int]:
+        """Those of some conversations that exist for the caller; the others are passed over as if there were none."""
+        shown = shown_to(
+            Standings(self._spaces, self._spaces.clock).of(space_id, caller), caller, "formation"
+        )
+        if shown is None or not numbers:
+            return numbers
+        pk = space_pk(space_id)
+        with reading():
+            rows = {each: self._spaces.table.get(pk, conversation_sk("formation", each)) for each in numbers}
+        return [
+            each for each, row in rows.items() if row is not None and shown(Record(each, row)) is not None
+        ]
 
-def _entry(state: SpaceState, name: str) -> Forgotten:
+
+def _check_closure(state: SpaceState, closure: set[str], who: Principal | None) -> None:
+    """Refuse to erase what hangs on what is named, where that may not be; it names and counts none of it.
+
+    Raises:
+        NoemaError: NotAuthorized.
+    """
+    for element in (state.get(each) for each in closure if who is not None):
+        if who is None or element is None:
+            continue
+        try:
+            authorize(who, "purge", element)
+        except NoemaError as error:
+            raise NoemaError(
+                "NotAuthorized",
+                "something that hangs on what is named may not be erased by you",
+                details={"permissions": ["purge"]},
+            ) from error
+
+
+def _entry(state: SpaceState, name: str, who: Principal | None) -> Forgotten:
     if not is_element_id(name):
         return Forgotten(entity=name[:128], existed=False, error="not the id of an element")
     element = state.get(name)
-    if element is None:
+    if element is None or (who is not None and not visible(who, element)):
         return Forgotten(entity=name, existed=False)
+    if who is not None:
+        try:
+            authorize(who, "purge", element)
+        except NoemaError as error:
+            return Forgotten(entity=name, existed=True, error=error.message)
     held = "a legal hold keeps it" if element.retention.legal_hold else None
     return Forgotten(entity=name, existed=True, error=held)
 

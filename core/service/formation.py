@@ -43,11 +43,14 @@ from core.ports import (
     Write,
 )
 from core.service.commit import Commits, Fenced, RowRefused
-from core.service.conversations import Conversations, Record
+from core.service.conversation_record import Record
+from core.service.conversations import Conversations
 from core.service.faults import reading
+from core.service.formation_authority import formed_for
 from core.service.formation_place import Kept, Outcome, Place, Reader, add_warnings
 from core.service.hints import send_hint
 from core.service.leases import Leases
+from core.service.rows import rows_between
 from core.service.spaces import Spaces
 from core.service.values import Fence, Idempotency, Proposal
 from core.state.space import SpaceState
@@ -74,7 +77,6 @@ SPAN_MS: Final = 30 * 60 * 1000  # ... that span at least half an hour
 FIRST_PAUSE_MS: Final = 60_000
 LATER_PAUSE_MS: Final = 15 * 60 * 1000
 HINT_GRACE_MS: Final = 60_000  # how long a hint may take before the sweep sends another
-_PAGE: Final = 100
 # Of a row, what attempts with a model left; a conversation that begins anew is without it.
 _ATTEMPTS: Final = ("reader", "window", "goes", "turns", "spent", "reviewed", "again")
 _READ: Final = (
@@ -139,17 +141,11 @@ class Formation:
                 restart of the embedded queue.
         """
         now, found = self.clock.now(), []
-        first, last = due_rows(WORK)
         with reading():
-            while True:
-                page = self.table.query(DUE_PK, first, last, limit=_PAGE)
-                for sk, row in page:
-                    at = row.get("at")
-                    if isinstance(at, int) and at + grace_ms <= now:
-                        found.append(due_space(sk))
-                if len(page) < _PAGE:
-                    break
-                first = page[-1][0] + " "
+            for sk, row in rows_between(self.table, DUE_PK, *due_rows(WORK)):
+                at = row.get("at")
+                if isinstance(at, int) and at + grace_ms <= now:
+                    found.append(due_space(sk))
         for space_id in found:
             self.wake(space_id)
         return found
@@ -375,15 +371,11 @@ class _Run:
             ) -> Proposal:
                 origin = Origin(record.text("user") or "unknown", record.text("channel") or "rest")
                 draft = Draft(state, now=max(now, state.at), origin=origin)
-                part = (
-                    form_part(draft, dialogue, begun, reading="all")
-                    if mode == "all"
-                    else form_part(draft, dialogue, begun)
-                )
+                draft, part, passed = formed_for(form_part, draft, dialogue, begun, mode)
                 sums = _plus(before, part)
                 last = part.next >= len(dialogue.messages)
                 return Proposal(
-                    draft.finish({"conversation": record.number, "messages": [begun, part.next]}),
+                    draft.finish({"conversation": record.number, "messages": [begun, part.next], **passed}),
                     outcome=msgspec.to_builtins(sums),
                     rows=self._advance(record, begun, sums, last=last, now=now),
                     head=self._mark(record, head) if last else {},

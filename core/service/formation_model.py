@@ -56,7 +56,8 @@ from core.ports import Clock, Row, Update, When
 from core.schema.environment import environment_of
 from core.service.agent_tools import Toolbox, Writing
 from core.service.commit import Commits
-from core.service.conversations import Record
+from core.service.conversation_record import Record
+from core.service.formation_authority import RIGHTS, check_formed
 from core.service.formation_place import COMMIT_MS, Kept, Outcome, Place, add_warnings
 from core.service.kip import Kip
 from core.service.notes import Notes
@@ -76,11 +77,6 @@ MAX_REPORT: Final = 2_000  # characters of the model's last words on the record
 LIMITS: Final = Limits(
     turns=200, tokens=3_000_000
 )  # contract §4.6, and a bound on what a conversation may cost
-_RIGHTS: Final = frozenset({
-    "read", "search", "project", "create", "update", "record_attributed_assertion", "retract_own",
-    "supersede_own", "derive",
-})  # fmt: skip
-"""What a run may do on the caller's behalf: nothing that deletes, archives, merges, shares or governs."""
 
 
 def _unlimited(space_id: str, model: ChatModel) -> Allowance:  # noqa: ARG001 - as a ledger's
@@ -257,11 +253,12 @@ class _Reader:
                 draft = Draft(state, now=max(now, state.at), origin=_origin(record))
                 part = form_part(draft, place.dialogue, begun, reading="none")
                 ensure_reader(draft)
+                passed = check_formed(draft)
                 last = part.next >= len(place.dialogue.messages)
                 told: Row = {"done": part.next, "evidence": evidence + part.evidence}
                 assign: Row = {**told, "status": "working", "updated": now, "captured": int(last)}
                 return Proposal(
-                    draft.finish({"conversation": record.number, "captured": [begun, part.next]}),
+                    draft.finish({"conversation": record.number, "captured": [begun, part.next], **passed}),
                     outcome=dict(told),
                     rows=(self._update(assign, done=begun or None),),
                 )
@@ -358,7 +355,7 @@ class _Reader:
         return Principal(
             id=_origin(self._place.record).principal,
             channel=WORK,
-            permissions=_RIGHTS,
+            permissions=RIGHTS,
             # who speaks alone may withdraw; among several nobody can tell who asks for what
             actors=frozenset({reader} | people) if len(people) == 1 else frozenset({reader}),
         )

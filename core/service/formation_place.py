@@ -15,7 +15,7 @@ from core.agents.dialogue import Dialogue
 from core.agents.formation.ending import Reaction
 from core.model.instants import Instant
 from core.ports import Clock, Row, Write
-from core.service.conversations import Record
+from core.service.conversation_record import Record
 from core.service.leases import Leases
 from core.service.values import Fence
 

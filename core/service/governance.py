@@ -44,6 +44,7 @@ from core.ports import Clock
 from core.service.commit import Commits
 from core.service.refusals import Refusals
 from core.service.spaces import Spaces
+from core.service.standings import GOVERNED
 from core.service.values import Idempotency, Proposal
 from core.state.space import SpaceState
 from core.transaction.draft import Draft
@@ -370,7 +371,7 @@ class _Attempt:
         outcome = msgspec.structs.replace(
             self._outcome(name, after.version, effect=True), tx_id=delta.tx_id, space_seq=delta.seq, id=made
         )
-        return Proposal(delta, msgspec.to_builtins(outcome))
+        return Proposal(delta, msgspec.to_builtins(outcome), head={GOVERNED: True})
 
     def _is_idle(self, after: Control) -> bool:
         same = bumped(self.before, after) is self.before

@@ -15,7 +15,7 @@ from core.model.elements import Json, Origin
 from core.model.instants import Instant
 from core.ports import Row
 from core.protocol.http_types import MemoryPolicy
-from core.service.conversations import Record
+from core.service.conversation_record import Record
 from core.service.formation_place import Kept
 from core.transaction.draft import Draft
 

@@ -20,7 +20,8 @@ from core.ports import Clock, Row, StoreFault, Table, Update, When, Write
 from core.protocol.http_types import MemoryPolicy
 from core.protocol.memory_types import MaintenanceInput, MaintenanceScope
 from core.service.commit import Commits, Fenced, RowRefused
-from core.service.conversations import CITES, Conversations, Record
+from core.service.conversation_record import Record
+from core.service.conversations import CITES, Conversations
 from core.service.faults import reading
 from core.service.formation_place import Kept, add_warnings
 from core.service.leases import Leases

@@ -1,6 +1,6 @@
 """The status of a memory: what was counted while it was used and maintained, without looking at the memory.
 
-What lives here: the use case behind `memory_status`. What must never live here: a scan. Four rows and HEAD are read,
+What lives here: the use case behind `memory_status`. What must never live here: a scan. Five rows and HEAD are read,
 whatever the space holds; what nobody counts is left out of the answer, and so is a rate of nothing.
 """
 
@@ -19,7 +19,10 @@ from core.service.faults import reading
 from core.service.ledger import usage_of
 from core.service.maintenance_marks import Marks
 from core.service.reading_counts import ReadingCounts, counts_of
+from core.service.shadow_row import last_report
 from core.service.spaces import Spaces
+from core.service.standings import counts_for
+from core.service.values import Caller
 from core.service.vector_upkeep import VectorUpkeep
 from core.storage.layout import ledger_total_sk, space_pk
 
@@ -35,8 +38,8 @@ class MemoryStatuses:
         self._marks = Marks(table)
         self._vectors = vectors
 
-    def status(self, space_id: str) -> MemoryStatus:
-        """How the memory of a space fares.
+    def status(self, space_id: str, caller: Caller | None = None) -> MemoryStatus:
+        """How the memory of a space fares; of a governed one who sees a part is told how much that is, and no more.
 
         Recalls and probes of anonymous readers of a public space are not counted, and a probe that a kept miss
         answered is neither a hit nor a miss.
@@ -46,7 +49,12 @@ class MemoryStatuses:
         """
         with reading():
             head, state = self._spaces.read_current(space_id)
+            seen = counts_for(caller, state, self._spaces.clock.now())
+            if seen is not None:
+                part = MemoryGraph(concepts=seen.concept, propositions=seen.proposition)
+                return MemoryStatus(metrics=MemoryMetrics(), graph=part, model=MODEL)
             marks = self._marks.read(space_id)
+            shadow = last_report(self._table, space_id)
             read = counts_of(self._table, space_id, head.instance)
             spent = usage_of(self._table.get(space_pk(space_id), ledger_total_sk()) or {})["maintenance"]
         recalls = read.recalls
@@ -79,6 +87,7 @@ class MemoryStatuses:
             maintenance_tokens_per_recall=_rate(spent.input_tokens + spent.output_tokens, recalls),
             last_settlement=_json(marks, "settlement"),
             last_self_test=_json(marks, "self_test"),
+            last_shadow=shadow,
             last_schema_audit=audit,
             meaning=self._meaning(space_id, head.ver),
         )

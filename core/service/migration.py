@@ -12,6 +12,7 @@ from core.migration.report import Report
 from core.migration.write import migrate
 from core.model.instants import Instant
 from core.ports import Clock
+from core.service.callers import check_draft
 from core.service.commit import Commits
 from core.service.spaces import Spaces
 from core.service.values import Caller, Proposal
@@ -37,12 +38,16 @@ class Migration:
         """
         check_input(body)
         if body.dry_run:
-            return migrate(self._draft(caller, self._spaces.load(space_id)), body)
+            draft = self._draft(caller, self._spaces.load(space_id))
+            report = migrate(draft, body)
+            check_draft(caller, draft, draft.now)
+            return report
 
         def decide(state: SpaceState) -> Proposal:
             draft = self._draft(caller, state)
             report = migrate(draft, body)
-            delta = draft.finish({"migration": body.source})
+            passed = check_draft(caller, draft, draft.now)
+            delta = draft.finish({"migration": body.source, **passed})
             return Proposal(delta, msgspec.to_builtins(report))
 
         outcome = self._commits.commit(space_id, decide, deadline=deadline).outcome

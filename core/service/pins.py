@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from core.authority import visible
 from core.errors import NoemaError
 from core.model.elements import Retention
 from core.model.ids import is_element_id
@@ -17,6 +18,7 @@ from core.model.instants import Instant
 from core.mutation.lifecycle import EDITABLE
 from core.ports import Clock
 from core.protocol.memory_types import PinInput, PinOutput
+from core.service.callers import check_draft, standing
 from core.service.commit import Commits
 from core.service.values import Caller, Proposal
 from core.state.space import SpaceState
@@ -48,7 +50,8 @@ class Pins:
         def decide(state: SpaceState) -> Proposal:
             draft = Draft(state, now=max(self._clock.now(), state.at), origin=caller.origin)
             element = draft.get(wish.entity)
-            if element is None:
+            who = standing(caller, state, draft.now)
+            if element is None or (who is not None and not visible(who, element)):
                 raise NoemaError(
                     "NotFoundOrNotVisible", "there is no such element", details={"id": wish.entity}
                 )
@@ -62,7 +65,8 @@ class Pins:
             wanted = PINNED if wish.pinned else STANDARD if held == PINNED else held
             retention = msgspec.structs.replace(element.retention, retention_class=wanted)
             draft.change(element, retention=retention)
-            delta = draft.finish({"pinned": wish.pinned})
+            passed = check_draft(caller, draft, draft.now)
+            delta = draft.finish({"pinned": wish.pinned, **passed})
             return Proposal(delta, outcome={"updated": delta is not None})
 
         committed = self._commits.commit(space_id, decide, deadline=deadline)

@@ -26,6 +26,7 @@ from core.models.chat import ChatModel, Models
 from core.ports import Check, Clock, Row, When, Write
 from core.protocol import http_types as wire
 from core.protocol.canonical import digest_of
+from core.service.callers import standing
 from core.service.conversations import CITES, Conversations
 from core.service.faults import reading
 from core.service.memory_policy import policy_of
@@ -42,6 +43,7 @@ from core.service.recall_run import (
     quoted,
 )
 from core.service.spaces import Spaces
+from core.service.standings import STAMP, stamp_of
 from core.service.values import Caller
 from core.state.space import SpaceState
 from core.storage.head import Head
@@ -116,11 +118,12 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """An answer, and what it was begun under. packet: what goes with a budgeted one."""
+    """An answer, and what it was begun under. packet: what goes with a budgeted one. stamp: of the authority."""
 
     recalled: Recalled
     epoch: Epoch
     packet: Delivered | None = None
+    stamp: str | None = None
 
     def row(self) -> Row:
         """What a record says of the answer."""
@@ -135,6 +138,7 @@ class Ended(msgspec.Struct, frozen=True):
             "delivery": "legacy_trace_only" if receipt is None else "packet",
             "receipt": receipt,
             CITES: " ".join(sorted(recalled.touched)) or None,
+            STAMP: self.stamp,
             **{name: number for name, number in msgspec.structs.asdict(recalled.usage).items() if number},
         }
 
@@ -153,7 +157,7 @@ class Ended(msgspec.Struct, frozen=True):
         nothing = Recalled(
             text="", found=False, model=self.recalled.model, usage=self.recalled.usage, failed=ERASED
         )
-        return Ended(nothing, self.epoch)
+        return Ended(nothing, self.epoch, stamp=self.stamp)
 
 
 class Recall:
@@ -246,6 +250,22 @@ class Recall:
         """
         with reading():
             head, state = self._spaces.read_current(space_id)
+        stamp = stamp_of(standing(caller, state, self._clock.now()))
+        ended = self._found(caller, space_id, asked, until, head=head, state=state, stamp=stamp)
+        return ended if stamp is None else msgspec.structs.replace(ended, stamp=stamp)
+
+    def _found(
+        self,
+        caller: Caller,
+        space_id: str,
+        asked: Asked,
+        until: Instant,
+        *,
+        head: Head,
+        state: SpaceState,
+        stamp: str | None,
+    ) -> Ended:
+        """The answer on one state."""
         policy = policy_of(state.meta)
         budget = effective(asked.budget, policy.recall_budget)
         model = self._models.of(space_id, "recall")
@@ -271,7 +291,7 @@ class Recall:
             return Ended(packet.recalled, epoch, packet)
         if model is None or self._thinking is None:
             return Ended(extracted(quoted(ask)), epoch)
-        earlier = self._earlier(caller, space_id, asked.question, epoch)
+        earlier = self._earlier(caller, space_id, asked.question, epoch, stamp)
         ask = msgspec.structs.replace(ask, earlier=earlier)
         return Ended(self._thinking().think(ask, self._funded(space_id, model)), epoch)
 
@@ -288,7 +308,7 @@ class Recall:
         return lambda text: vectors.nearest(state, text, deadline=now + EMBEDDING_MS)
 
     def _earlier(
-        self, caller: Caller, space_id: str, question: Question, epoch: Epoch
+        self, caller: Caller, space_id: str, question: Question, epoch: Epoch, stamp: str | None
     ) -> tuple[str, str] | None:
         """The exchange before: the same caller's, in the same thread, lately, and under the same epoch."""
         if caller.kind == "anonymous" or question.context.source is None:
@@ -296,8 +316,8 @@ class Recall:
         since = self._clock.now() - _CARRIED_MS
         for record in self._conversations.newest(space_id, "recall", _LOOKED_BACK):
             row, body = record.row, record.body
-            same = (row.get("user"), row.get("instance"), row.get("pgen"), row.get("thread")) == (
-                caller.subject, epoch.instance, epoch.pgen, question.context.source,
+            same = (row.get("user"), row.get("instance"), row.get("pgen"), row.get("thread"), row.get(STAMP)) == (
+                caller.subject, epoch.instance, epoch.pgen, question.context.source, stamp,
             )  # fmt: skip
             answer = record.text("answer")
             if same and answer and record.status == "completed" and record.count("created") >= since:
@@ -314,7 +334,7 @@ class Recall:
         """
         self._spaces.head(space_id)
         try:
-            record = self._conversations.record(space_id, "recall", number)
+            record = self._conversations.record(space_id, "recall", number, caller=caller)
         except NoemaError as error:
             if error.code != "NotFoundOrNotVisible":
                 raise

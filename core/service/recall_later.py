@@ -21,9 +21,11 @@ from core.model.elements import Json
 from core.model.instants import Instant
 from core.ports import Clock, Delete, Entropy, Put, Refused, Row, StoreFault, Table, Update, When, Write
 from core.protocol import http_types as wire
-from core.service.conversations import KEEP_RECALLS_MS, Conversations, Record
+from core.service.conversation_record import Record
+from core.service.conversations import KEEP_RECALLS_MS, Conversations
 from core.service.faults import reading, settled
 from core.service.recall import Asked, Ended, Erased, Recall, structured_of
+from core.service.rows import rows_between
 from core.service.values import Caller
 from core.storage.layout import (
     DUE_PK,
@@ -99,17 +101,12 @@ class LaterRecalls:
     def sweep(self, grace_ms: int = GRACE_MS) -> list[str]:
         """The spaces with a question that has waited for a while, for the tick to hint at."""
         now, found = self._clock.now(), dict[str, None]()
-        first, last = due_rows("recall")
         with reading():
-            while True:
-                page = self._table.query(DUE_PK, first, last, limit=_PAGE)
-                for sk, row in page:
-                    at = row.get("at")
-                    if isinstance(at, int) and at + grace_ms <= now:
-                        found[recall_due_of(sk)[0]] = None
-                if len(page) < _PAGE:
-                    return list(found)
-                first = page[-1][0] + " "
+            for sk, row in rows_between(self._table, DUE_PK, *due_rows("recall")):
+                at = row.get("at")
+                if isinstance(at, int) and at + grace_ms <= now:
+                    found[recall_due_of(sk)[0]] = None
+        return list(found)
 
     def work(self, space_id: str, deadline: Instant) -> Worked:
         """Answer what waits in a space, in order, until the deadline is near.

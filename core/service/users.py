@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from core.agents.dialogue import Context
 from core.agents.offline.people import People
+from core.authority import visible
 from core.errors import NoemaError
 from core.model.elements import Json
 from core.model.instants import Instant
 from core.ports import Clock
 from core.protocol.memory_types import UserInput
 from core.query.wire import to_wire
+from core.service.callers import check_draft, standing
 from core.service.commit import Commits
 from core.service.values import Caller, Proposal
 from core.state.space import SpaceState
@@ -46,7 +48,13 @@ class Users:
             now = max(self._clock.now(), state.at)
             draft = Draft(state, now=now, origin=caller.origin)
             person = People(draft, Context(), ()).known(key, name)
-            return Proposal(draft.finish({"user": person.id}), outcome=to_wire(person, space_id))
+            who = standing(caller, state, now)
+            if who is not None and state.get(person.id) is not None and not visible(who, person):
+                raise NoemaError("NotFoundOrNotVisible", "this key is not there for you, or is taken")
+            passed = check_draft(caller, draft, now)
+            hidden = None if who is None or who.access is None else who.access.hidden(person)
+            told = to_wire(person, space_id, hidden=hidden or None)
+            return Proposal(draft.finish({"user": person.id, **passed}), outcome=told)
 
         found: dict[str, Json] = self._commits.commit(space_id, decide, deadline=deadline).outcome
         return found

@@ -16,6 +16,7 @@ from core.errors import NoemaError
 from core.protocol import http_types as wire
 from core.protocol.memory_types import MaintenanceInput, UserInput
 from core.protocol.request import KIP_VERSION, decode_json, read_request
+from core.service.callers import principal_of
 from functions import kip
 from functions.echoing import note
 from functions.intake import start_maintenance, submit
@@ -299,7 +300,7 @@ def _kip(turn: Turn, arguments: dict[str, Any]) -> Answer:
     except NoemaError as error:
         raise RpcError(rpc.INVALID_PARAMS, f"Invalid params: {error.message}", error.to_wire()) from error
     deadline = min(turn.deadline, turn.services.clock.now() + kip.DEADLINE_MS)
-    who = kip.principal_of(turn.caller, readonly=True)
+    who = principal_of(turn.caller, readonly=True)
     response = turn.services.kip.execute(turn.space, request, who, deadline=deadline, readonly=True)
     told: dict[str, Any] = msgspec.to_builtins(response)
     page = take([json.dumps(told, ensure_ascii=False)], start)

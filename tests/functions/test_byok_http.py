@@ -18,7 +18,7 @@ from functions import bootstrap
 from functions.adapters import Adapters, adapters
 from functions.bootstrap import build
 from functions.logs import logger
-from functions.model_settings import KeySource
+from functions.model_settings import KeySource, key_of
 from functions.settings import Settings, read_settings
 from infra.aws.cipher import KmsCipher
 from infra.local.cipher import AesCipher
@@ -183,16 +183,16 @@ class FixedSecrets:
 
 def test_a_key_is_read_when_it_is_needed() -> None:
     """From the variable or the secret; one that cannot be read is a fault of the model, not of the caller."""
-    assert bootstrap._key(KeySource("k"), None)() == "k"
-    assert bootstrap._key(KeySource(), None)() is None
-    assert bootstrap._key(KeySource("secret:a"), FixedSecrets("key"))() == "key of a"
+    assert key_of(KeySource("k"), None)() == "k"
+    assert key_of(KeySource(), None)() is None
+    assert key_of(KeySource("secret:a"), FixedSecrets("key"))() == "key of a"
     for secrets, kind in [
         (FixedSecrets(Unavailable("slow")), "unavailable"),
         (FixedSecrets(StoreFault("no right")), "unauthorized"),
         (None, "unauthorized"),
     ]:
         with pytest.raises(ModelFault) as caught:
-            bootstrap._key(KeySource("secret:a"), secrets)()
+            key_of(KeySource("secret:a"), secrets)()
         assert caught.value.kind == kind
 
 

@@ -160,7 +160,7 @@ def test_a_bug_is_told_by_its_id_alone(log: list[dict[str, Any]]) -> None:
     world = World().make_space()
 
     class Broken:
-        def info(self, space: str) -> None:
+        def info(self, space: str, caller: Any) -> None:
             raise RuntimeError(f"the secret of {space}")
 
     world.services.__dict__["admin"] = Broken()
@@ -188,7 +188,7 @@ def test_a_fault_that_a_service_let_through_is_a_503(method: str, path: str, cod
     world = World().make_space()
 
     class Broken:
-        def info(self, space: str) -> None:
+        def info(self, space: str, caller: Any) -> None:
             raise Unavailable("no answer")
 
         def update_space(self, *args: Any) -> None:

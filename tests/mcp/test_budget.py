@@ -158,9 +158,9 @@ def test_a_long_report_is_paged_as_text(mcp: Mcp) -> None:
     conversations = mcp.world.services.conversations
     real = conversations.get
 
-    def with_artifacts(*where: Any) -> Any:
+    def with_artifacts(*where: Any, **who: Any) -> Any:
         return msgspec.structs.replace(
-            real(*where), artifacts=tuple({"report": f"{n} " + LONG} for n in range(3))
+            real(*where, **who), artifacts=tuple({"report": f"{n} " + LONG} for n in range(3))
         )
 
     conversations.get = with_artifacts  # type: ignore[method-assign]
