@@ -152,6 +152,9 @@ def _operation(
     if route.deferrable:
         operation["parameters"].append(_PREFER)
         operation["responses"]["202"] = _ACCEPTED
+    if route.slow:
+        whole = operation["responses"]["200"]
+        operation["responses"]["202"] = {**whole, "description": "It works: what there is of it; ask again."}
     if route.query is not None:
         operation["parameters"] += _query_parameters(schema_of[repr(route.query)], components)
     if route.body is not None:

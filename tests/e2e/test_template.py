@@ -180,3 +180,35 @@ def test_models_cost_nothing_by_default() -> None:
     variables = template["Globals"]["Function"]["Environment"]["Variables"]
     assert variables["NOEMA_MODEL"] == {"Ref": "Model"}
     assert variables["NOEMA_MODEL_KEY"] == {"If": ["HasModelKey", {"Sub": "secret:${ModelKeySecretArn}"}, ""]}
+
+
+def test_the_container_is_off_and_may_no_more_than_the_worker(resources: dict[str, Any]) -> None:
+    """Everything of it hangs on one parameter that is empty; its rights are the worker's without receiving, and no wildcard."""
+    template = yaml.load((ROOT / "template.yaml").read_text("utf-8"), Loader)
+    parts = [name for name in resources if name.startswith("Task")]
+    assert template["Parameters"]["TaskImage"]["Default"] == ""
+    assert sorted(parts) == ["TaskCluster", "TaskDefinition", "TaskExecutionRole", "TaskLog", "TaskRole"]
+    assert {resources[name]["Condition"] for name in parts} == {"HasTask"}
+
+    statements = resources["TaskRole"]["Properties"]["Policies"][0]["PolicyDocument"]["Statement"]
+    plain = [each["If"][1] if "If" in each else each for each in statements]
+    actions = {
+        a for each in plain for a in ([each["Action"]] if isinstance(each["Action"], str) else each["Action"])
+    }
+    assert not [action for action in actions if "*" in action]
+    assert not [each for each in plain if each["Resource"] == "*"]
+    assert {action for action in actions if action.startswith("sqs")} == {"sqs:SendMessage"}
+
+
+def test_the_container_has_the_functions_environment(resources: dict[str, Any]) -> None:
+    """Each variable of the functions that its work reads, with the same value; keys that admit callers are not among them."""
+    template = yaml.load((ROOT / "template.yaml").read_text("utf-8"), Loader)
+    functions = template["Globals"]["Function"]["Environment"]["Variables"]
+    (container,) = resources["TaskDefinition"]["Properties"]["ContainerDefinitions"]
+    own = {each["Name"]: each["Value"] for each in container["Environment"]}
+
+    assert own == {
+        name: value
+        for name, value in functions.items()
+        if name.startswith("NOEMA_") and name != "NOEMA_ADMIN_PUBKEYS"
+    }

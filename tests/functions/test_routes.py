@@ -129,7 +129,11 @@ def ask(world: World, name: str, case: Case, token: str | None) -> Any:
             SOMEONE, "demo", UserInput(user="someone"), world.clock.now() + 1000
         )
         body = {"entity": person["id"]}
-    return world.ask(ENDPOINTS[name].method, case.path, body, token=token)
+    answer = world.ask(ENDPOINTS[name].method, case.path, body, token=token)
+    if answer.status == 202:  # it works: let it end, and ask again
+        world.services.shadows.work("demo", world.clock.now() + 600_000)
+        answer = world.ask(ENDPOINTS[name].method, case.path, body, token=token)
+    return answer
 
 
 def test_every_route_is_tested() -> None:
