@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Final
 
 from core.agents.offline.cues import ALSO, CUES, KINDS, LISTED, RELATIONAL
-from core.agents.offline.lines import Line, day, name_of
+from core.agents.offline.lines import Line, day, name_of, spelled
 from core.agents.offline.people import fold
 from core.agents.offline.questions import Asked
 from core.agents.offline.rules.rule import one_spelling
@@ -214,4 +214,4 @@ def _subject(view: View, element: str) -> str:
 
 
 def _words(view: View, term: Term) -> str:
-    return str(term.value) if isinstance(term, Literal) else name_of(view.get(term.id))
+    return spelled(str(term.value)) if isinstance(term, Literal) else name_of(view.get(term.id))

@@ -195,3 +195,20 @@ def test_a_manner_of_asking_is_not_about_the_asker(query: str) -> None:
     text = ask(memory, query, counterparty="Alice").text
     assert "Bob lives in Rome" in text
     assert "Alice lives" not in text
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("My birthday is May 5th, 1990.", "birthday is 5 May 1990"),
+        ("I was born on 5 May.", "birthday is 5 May"),
+    ],
+)
+def test_a_day_is_told_as_one_says_it(said: str, told: str) -> None:
+    """A date that was claimed is spelled in the answer, not coded."""
+    memory = Memory()
+    memory.say(said)
+
+    text = ask(memory, "When is Alice's birthday?").text
+    assert f"{told} (said by" in text
+    assert "--" not in text
