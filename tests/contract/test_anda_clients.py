@@ -354,8 +354,9 @@ def test_a_client_that_would_rather_not_wait(world: World) -> None:
     later = world.ask(
         "POST", "/v1/demo/recall", {"query": ASKED}, token=token, headers={"prefer": "respond-async, wait=5"}
     )
-    form(world)
     path, _, query = later.headers["location"].partition("?")
+    assert world.ask("GET", path, token=token, query=query).result["status"] in ("submitted", "working")
+    form(world)
     done = world.ask("GET", path, token=token, query=query).result
 
     assert later.status == 202
