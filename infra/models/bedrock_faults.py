@@ -22,7 +22,7 @@ from botocore.exceptions import (
 from core.model.instants import Instant
 from core.models.chat import FaultKind, ModelFault, Usage
 from core.ports import Clock
-from infra.models.http import OVERFLOW, retry_after
+from infra.models.refusals import OVERFLOW, retry_after
 
 _FAULTS: Final[dict[str, tuple[FaultKind, str]]] = {
     "ThrottlingException": ("rate_limited", "Bedrock limits how much may be asked"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from core.model.instants import Instant
 from core.models.budget import estimate_request
@@ -17,8 +17,10 @@ from core.models.chat import Capabilities, ChatReply, ChatRequest, ModelFault, S
 from core.models.choice import Key, ModelChoice
 from infra.models import texts
 from infra.models.families import family_of
-from infra.models.http import Http
 from infra.models.patience import Cancelled, Patience, Spoken
+
+if TYPE_CHECKING:
+    from infra.models.http import Http  # which loads httpx, and Bedrock needs none
 
 Block = dict[str, Any]  # JSON of a part of a message
 

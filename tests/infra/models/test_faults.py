@@ -12,7 +12,8 @@ import httpx
 import pytest
 
 from core.models.chat import ModelFault
-from infra.models.http import MAX_REPLY_BYTES, fault_of, retry_after
+from infra.models.http import MAX_REPLY_BYTES
+from infra.models.refusals import fault_of, retry_after
 from infra.system import SystemClock
 from tests.doubles import EPOCH
 from tests.infra.models.wire import HELLO, KEY, Wire, said, streamed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import ipaddress
+import re
 import socket
 import ssl
 import threading
@@ -57,6 +58,20 @@ def certificate(folder: Path, name: str) -> Path:
     return path
 
 
+def read_request(connection: socket.socket) -> None:
+    """All of a request: a connection that is closed with some of it unread is reset, and the client asks again."""
+    data, wanted = b"", None
+    while wanted is None or len(data) < wanted:
+        piece = connection.recv(65_536)
+        if not piece:
+            return
+        data += piece
+        head = data.partition(b"\r\n\r\n")[0]
+        length = re.search(rb"content-length: (\d+)", head, re.IGNORECASE)
+        if length is not None and len(head) < len(data):
+            wanted = len(head) + 4 + int(length[1])
+
+
 @contextmanager
 def serving(pem: Path) -> Iterator[tuple[int, list[str | None]]]:
     """A TLS server on loopback; its port, and the names that clients asked it for."""
@@ -75,7 +90,7 @@ def serving(pem: Path) -> Iterator[tuple[int, list[str | None]]]:
             try:
                 with context.wrap_socket(plain, server_side=True) as connection:
                     connection.settimeout(5)
-                    connection.recv(65_536)
+                    read_request(connection)
                     head = f"HTTP/1.1 200 OK\r\ncontent-length: {len(ANSWER)}\r\nconnection: close\r\n\r\n"
                     connection.sendall(head.encode() + ANSWER)
             except OSError:
