@@ -36,7 +36,10 @@ DEFAULT_MS: Final = 240_000  # without a Lambda context
 
 
 def _form(found: Services, space_id: str, deadline: Instant) -> bool:
-    drained = found.formation.drain(space_id, deadline)
+    # Contract §6.1: looked at after each conversation; formation goes on when the run is over.
+    drained = found.formation.drain(
+        space_id, deadline, give_way=lambda formed: found.maintenance.is_due(space_id, formed)
+    )
     counts = {name: len(getattr(drained, name)) for name in ("formed", "failed", "cancelled")}
     logger().info("formed", extra={"space": space_id, **counts, "more": drained.more, "busy": drained.busy})
     if drained.failed or drained.cancelled:  # their rows say why; GET /v1/{space}/conversations/{id} shows it

@@ -152,12 +152,16 @@ class Formation:
 
     # --- the drain
 
-    def drain(self, space_id: str, deadline: Instant) -> Drained:
+    def drain(
+        self, space_id: str, deadline: Instant, *, give_way: Callable[[int], bool] | None = None
+    ) -> Drained:
         """Form what waits, in order, until nothing is left or the deadline is near.
 
         Args:
             space_id: the space.
             deadline: when to stop beginning new parts (ms).
+            give_way: asked after each conversation, by its number, whether to leave the rest for now; something
+                else of the space is due that must not run at the same time.
 
         Raises:
             NoemaError: the store failed; nothing is lost, and the message may be delivered again.
@@ -166,7 +170,7 @@ class Formation:
         fence = self.leases.acquire(space_id, WORK, owner, LEASE_MS, apart="maintenance")
         if fence is None:
             return Drained(busy=True, more=self._is_due(space_id))
-        run = _Run(self, space_id, fence, deadline)
+        run = _Run(self, space_id, fence, deadline, give_way)
         try:
             return run.until_empty()
         except Fenced:
@@ -226,11 +230,19 @@ class Formation:
 class _Run:
     """One drain of one space under one lease."""
 
-    def __init__(self, service: Formation, space_id: str, fence: Fence, deadline: Instant) -> None:
+    def __init__(
+        self,
+        service: Formation,
+        space_id: str,
+        fence: Fence,
+        deadline: Instant,
+        give_way: Callable[[int], bool] | None,
+    ) -> None:
         self.lease = Kept(service.leases, service.clock, space_id, fence)
         self._service = service
         self._space_id = space_id
         self._deadline = deadline
+        self._give_way = give_way
         self._formed: list[int] = []
         self._failed: list[int] = []
         self._cancelled: list[int] = []
@@ -260,6 +272,8 @@ class _Run:
                 return self.report(more=True)
             self.lease.renew(LEASE_MS)
             if not self._form(record, head):
+                return self.report(more=True)
+            if self._give_way is not None and self._give_way(record.number):
                 return self.report(more=True)
         return self.report(more=True)
 

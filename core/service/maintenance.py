@@ -142,6 +142,15 @@ class Maintenance:
             self._marks.wind(space_id, marks, self.clock.now() + DAY_MS)
         return False
 
+    def is_due(self, space_id: str, formed: int) -> bool:
+        """Whether a run is to start after so many formed conversations; not where one waits already.
+
+        Raises:
+            NoemaError: `ServiceUnavailable`.
+        """
+        marks = self._marks.read(space_id)
+        return marks.get("run") is None and due_scope(formed, marks) is not None and self._has_rested(marks)
+
     def _has_rested(self, marks: Row) -> bool:
         """Whether a run that failed is long enough ago for the next; each may cost a model's time."""
         failed = marks.get("failed_at")

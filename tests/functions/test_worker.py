@@ -163,10 +163,10 @@ def test_a_failure_keeps_its_group_in_order_and_lets_others_go_on(world: World, 
     """What failed comes again with what follows it in its group; other groups are done."""
 
     class Failing:
-        def drain(self, space_id: str, deadline: int) -> Any:
+        def drain(self, space_id: str, deadline: int, **options: Any) -> Any:
             if space_id == "demo":
                 raise error
-            return real.drain(space_id, deadline)
+            return real.drain(space_id, deadline, **options)
 
     real = world.services.formation
     world.services.__dict__["formation"] = Failing()
