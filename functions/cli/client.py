@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any, Final, Self
 
 import httpx
 
-from functions.cli.terminal import Failure, pause
+from functions.cli.terminal import Failure, json_option, pause, service_options
 
 _TIMEOUT_S: Final = 60.0
 _TRIES: Final = 6  # of a call that may be repeated: about 30 s in all
 _BUSY: Final = (429, 503)
+_SIGN_IN: Final = (
+    "Set NOEMA_TOKEN, or give --token. `noema token` mints one with a key that the service knows."
+)
 
 
 class Client:
@@ -94,6 +99,20 @@ class Client:
         )
 
 
+def service_command(command: Callable[..., tuple[str, object]]) -> Callable[..., Any]:
+    """Gives a command `--url`, `--token` and `--json`, and a `client` of the service that they name.
+
+    The command answers as `json_option` says.
+    """
+
+    @functools.wraps(command)
+    def connected(*args: Any, url: str, token: str | None, **kwargs: Any) -> tuple[str, object]:
+        with Client(url, token) as client:
+            return command(*args, client=client, **kwargs)
+
+    return service_options(json_option(connected))
+
+
 def _read(response: httpx.Response) -> Any:  # JSON
     try:
         answer = response.json()
@@ -110,6 +129,5 @@ def _read(response: httpx.Response) -> Any:  # JSON
             f"{response.url} answered {response.status_code}", "Is this the address of a Noema service?"
         )
     data = told.get("data") or {}
-    raise Failure(
-        told.get("message", f"status {response.status_code}"), data.get("hint"), code=data.get("code")
-    )
+    hint = _SIGN_IN if response.status_code == httpx.codes.UNAUTHORIZED else data.get("hint")
+    raise Failure(told.get("message", f"status {response.status_code}"), hint, code=data.get("code"))

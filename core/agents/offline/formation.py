@@ -16,12 +16,13 @@ import msgspec
 from core.agents.dialogue import Dialogue, Message, text_of
 from core.agents.offline import MODEL
 from core.agents.offline.claims import Promise
+from core.agents.offline.lines import day
 from core.agents.offline.people import People
 from core.agents.offline.reader import FAMILIES, read_message
 from core.agents.offline.writer import Turn, Writer
 from core.agents.vocabulary import EVENT, HAS_TURN, INVOLVES, MENTIONS, TOOL
 from core.model.elements import Activity, Concept, Evidence, Json, Payload, StructuralRef
-from core.model.instants import Instant, format_instant, to_datetime
+from core.model.instants import Instant, format_instant
 from core.transaction.draft import Draft
 
 Reading = Literal["new", "none", "all"]
@@ -154,7 +155,7 @@ def _event(
     attributes: dict[str, Json] = {
         "event_class": "conversation",
         # No words of the messages: the Evidence is the only copy, so that erasing it erases them.
-        "summary": f"Conversation of {names} on {to_datetime(min(times)):%d %B %Y}, {len(part)} messages",
+        "summary": f"Conversation of {names} on {day(min(times))}, {len(part)} message{'s' * (len(part) > 1)}",
         "started_at": format_instant(min(times)),
         "ended_at": format_instant(max(times)),
     }

@@ -129,6 +129,7 @@ def test_the_event_lists_the_turns_in_order_and_who_took_part() -> None:
     assert [memory.state.get(t).name for t in targets[MENTIONS]] == ["Berlin"]  # type: ignore[union-attr]
     assert event.attributes["started_at"] < event.attributes["ended_at"]
     assert event.attributes["context_summary"] == "homes"
+    assert event.attributes["summary"] == "Conversation of Alice, Bob on 24 April 2026, 2 messages"
 
 
 def test_a_claim_cites_its_evidence_and_points_at_its_words() -> None:

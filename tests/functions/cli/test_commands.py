@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import httpx
 import pytest
 from click.testing import CliRunner, Result
 
@@ -15,6 +16,7 @@ from functions import cwts
 from functions.cli.importing import Progress
 from functions.cli.main import main
 from functions.cli.terminal import now_s
+from functions.failures import to_response, unauthenticated
 from functions.keys import parse_public_key
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -122,6 +124,18 @@ def test_a_failure_says_what_to_do(
     assert (result.exit_code, result.stdout) == (code, "")
     assert told in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_who_is_not_admitted_is_told_where_a_token_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The service speaks of a header; the command line says how it is given one."""
+    refusal = json.loads(to_response(unauthenticated()).body)
+    monkeypatch.setattr(httpx.Client, "request", lambda *_, **__: httpx.Response(401, json=refusal))
+
+    told = run("space", "info", "demo", "--url", NOWHERE).stderr
+
+    assert "authentication failed" in told
+    assert "NOEMA_TOKEN" in told
+    assert "--token" in told
 
 
 def test_a_failure_is_json_where_json_was_asked_for() -> None:
