@@ -1,8 +1,7 @@
 """The lines of the Anda Brain contract's table of endpoints (§1.5), and requests by them.
 
 What lives here: what the contract says of each line, with the deviations that docs/api.md names and no others. What
-must never live here: the tests that walk them (`test_anda_table`), and anything read from our own tables but whether
-`shadow_eval` is there.
+must never live here: the tests that walk them (`test_anda_table`), and anything read from our own tables.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,6 @@ import msgspec
 
 from core.protocol.memory_types import UserInput
 from core.service.values import Caller
-from functions.endpoints import ENDPOINTS
 from functions.settings import Settings
 from tests.contract import anda_shapes as shapes
 from tests.contract.anda_shapes import Shape
@@ -336,6 +334,16 @@ TABLE: dict[str, Row] = {
             Bad(404, "NotFoundOrNotVisible", body={"conversation": 99}),
         ),
     ),
+    "shadow_eval": Row(
+    method="POST",
+    path=f"{MANAGE}/shadow_eval",
+    auth="manage",
+    shape=shapes.SHADOW_REPORT,
+    body={"policy": {}, "replay_sample": 1},
+    strict=True,
+    ok=202,  # it is made in the background; who asks again sees how far it is
+    bad=(*NONE, Bad(*INVALID, body={"policy": {}, "replay_sample": 17})),
+),
     "get_space_byok": Row(
         method="GET", path=f"{MANAGE}/space_byok", auth="manage", shape=shapes.MODEL_CONFIG
     ),
@@ -384,19 +392,6 @@ TABLE: dict[str, Row] = {
     "mcp": Row(method="POST", path="/mcp/{s}", auth="any", shape={"jsonrpc": ("2.0",)}, body=PING, bare=True),
 }  # fmt: skip
 
-SHADOW = Row(
-    method="POST",
-    path=f"{MANAGE}/shadow_eval",
-    auth="manage",
-    shape=shapes.SHADOW_REPORT,
-    body={"policy": {}, "replay_sample": 1},
-    strict=True,
-    ok=202,  # it is made in the background; who asks again sees how far it is
-    bad=(*NONE, Bad(*INVALID, body={"policy": {}, "replay_sample": 17})),
-)
-if ENDPOINTS["shadow_eval"].function is not None:
-    TABLE["shadow_eval"] = SHADOW
-
 ABSENT: dict[
     str, tuple[str, str]
 ] = {  # of the table and of §1.6, by endpoint; each is a 501 that says its name
@@ -412,9 +407,6 @@ ABSENT: dict[
     "wiki_read": ("GET", "/v1/{s}/wiki/docs"),
     "wiki_write": ("POST", "/v1/{s}/wiki/search"),
 }
-if ENDPOINTS["shadow_eval"].function is None:
-    ABSENT["shadow_eval"] = ("POST", f"{MANAGE}/shadow_eval")
-
 OURS = {  # endpoints beside the contract; whole folders of them are told by their path
     "openapi", "execute_kip", "log_checkpoint", "migrate", "delete_space", "space_upkeep", "trim_history",
     "restore_capsule", "tune_facts",

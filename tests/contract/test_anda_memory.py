@@ -250,3 +250,29 @@ def test_memory_status_counts_what_was_done(world: World) -> None:
     assert told["probe_hit_rate"] == 0.5
     assert told["metrics"]["entities_recalled"] >= 1
     assert told["graph"]["concepts"] == ask(world, "GET", "info").result["concepts"]
+
+
+# --- trying a policy
+
+
+def test_a_policy_is_tried_on_a_copy(world: World) -> None:
+    """Working, then the contract's report; one at a time; the space itself learns of it in its status alone (§6.8)."""
+    for query in ("Where does Alice live?", "Who lives in Lisbon?"):
+        ask(world, "POST", "recall", {"query": query})
+    before, kept = version(world), ask(world, "GET", "conversations", query="collection=recall").result
+    wish = {"policy": {"decay_floor": 0.2}, "replay_sample": 2}
+
+    begun = ask(world, "POST", "management/shadow_eval", wish)
+    clash = ask(world, "POST", "management/shadow_eval", {"policy": {"decay_floor": 0.1}})
+    for _ in range(5):
+        form(world)
+        world.clock.advance(60_000)
+    report = ask(world, "POST", "management/shadow_eval", wish)
+
+    assert (begun.status, clash.status, clash.code, report.status) == (202, 409, "Busy", 200)
+    assert misfit(report.result, shapes.SHADOW_REPORT) is None
+    assert report.result["replayed"] == len(report.result["samples"]) == 2
+    assert report.result["candidate_policy"]["decay_floor"] == 0.2
+    assert version(world) == before
+    assert ask(world, "GET", "conversations", query="collection=recall").result == kept
+    assert ask(world, "GET", "memory_status").result["last_shadow"] == report.result
