@@ -37,6 +37,12 @@ class Stack:
         """A client of boto3 for ministack."""
         return self.aws.session().client(service, endpoint_url=self.aws.url)
 
+    def resource(self, logical_id: str) -> str:
+        """The name that a resource of the template got."""
+        asked = {"StackName": self.name, "LogicalResourceId": logical_id}
+        found = self.client("cloudformation").describe_stack_resource(**asked)["StackResourceDetail"]
+        return str(found["PhysicalResourceId"])
+
     def token(self, audience: str, scope: str = "*", subject: str = "ada") -> str:
         """A CWT for a space, or for every one (`*`)."""
         now = int(time.time())  # noqa: TID251 - the deployed functions check the real time

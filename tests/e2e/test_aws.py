@@ -204,13 +204,7 @@ def test_a_space_is_erased_with_the_rights_there_are(stack: Stack) -> None:
 
 def test_a_function_has_no_other_rights(stack: Stack) -> None:
     """The rights are really checked: the reading function's role may not delete, nor read another's queue."""
-    (role,) = [
-        each["PhysicalResourceId"]
-        for each in stack.client("cloudformation").list_stack_resources(StackName=stack.name)[
-            "StackResourceSummaries"
-        ]
-        if each["LogicalResourceId"] == "ReadsRole"
-    ]
+    role = stack.resource("ReadsRole")
     table = f"arn:aws:dynamodb:us-east-1:000000000000:table/{stack.outputs['TableName']}"
     simulate = stack.client("iam").simulate_principal_policy(
         PolicySourceArn=f"arn:aws:iam::000000000000:role/{role}",
@@ -225,13 +219,7 @@ def test_a_function_has_no_other_rights(stack: Stack) -> None:
 
 
 def _source(stack: Stack) -> str:
-    (worker,) = [
-        each["PhysicalResourceId"]
-        for each in stack.client("cloudformation").list_stack_resources(StackName=stack.name)[
-            "StackResourceSummaries"
-        ]
-        if each["LogicalResourceId"] == "Worker"
-    ]
+    worker = stack.resource("Worker")
     (source,) = stack.client("lambda").list_event_source_mappings(FunctionName=worker)["EventSourceMappings"]
     return str(source["UUID"])
 
