@@ -26,10 +26,9 @@ _UNSEEN: Final = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u2064\u2066-\u206f\ufeff"
     "\ufff9-\ufffb\U000e0000-\U000e01ef]"
 )
-_FORGED: Final = re.compile(r"<(?=\s*/?\s*noema-memory)", re.IGNORECASE)
-_FENCE: Final = re.compile(
-    rf"[ \t]*<{MARK} [^\n>]*>[^\n]*\n(?:[ \t]*>[^\n]*(?:\n|\Z))*(?:[ \t]*</{MARK}[^\n>]*>[^\n]*(?:\n|\Z))?"
-)
+_FORGED: Final = re.compile(r"<(?=\s*+(?:/\s*+)?noema-memory)", re.IGNORECASE)
+_OPEN: Final = f"<{MARK} "
+_CLOSE: Final = f"</{MARK}"
 
 
 def quote(text: str) -> str:
@@ -59,10 +58,34 @@ def fenced(quoted: str, *, number: str, origin: str, notice: bool = True) -> str
 
 
 def without_fences(text: str, put: str = "[recalled from memory; left out]") -> str:
-    """A text whose fenced passages are left out: what was recalled is not said anew by being sent back."""
-    if _FENCE.search(text) is None:
+    """A text whose fenced passages are left out: what was recalled is not said anew by being sent back.
+
+    Line by line and in one go, for whoever sends a text chooses what is in it: a pattern that tries again from every
+    place would keep a process busy for minutes.
+    """
+    if _OPEN not in text:
         return text
-    return _FENCE.sub(put + "\n", text.replace(_NOTICE + "\n", "")).rstrip("\n")
+    lines = text.replace(_NOTICE + "\n", "").split("\n")
+    out: list[str] = []
+    found, place = False, 0
+    while place < len(lines):
+        line = lines[place]
+        place += 1
+        start = line.find(_OPEN)
+        if start < 0 or line.find(">", start) < 0 or place == len(lines):
+            out.append(line)
+            continue
+        found = True
+        out.append(line[:start].rstrip(" \t") + put)
+        while place < len(lines) and lines[place].lstrip(" \t").startswith(">"):
+            place += 1
+        if place < len(lines) and _closes(lines[place].lstrip(" \t")):
+            place += 1
+    return "\n".join(out).rstrip("\n") if found else text
+
+
+def _closes(line: str) -> bool:
+    return line.startswith(_CLOSE) and ">" in line
 
 
 def numbered(texts: Iterable[str], first: int = 1) -> str:

@@ -86,3 +86,30 @@ def test_words_without_a_fence_are_untouched() -> None:
     """Also where they speak of the mark, or quote."""
     for text in ("> quoted by a person", f"what is {MARK}?", f"<{MARK}", "a\n\nb\n"):
         assert without_fences(text) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        (f'See <{MARK} id="1" from="x">\n> one\n  > two\n</{MARK} id="1"> and more\nEnd', "See[out]\nEnd"),
+        (f'  <{MARK} id="1">\nnot quoted\n</{MARK}>', f"[out]\nnot quoted\n</{MARK}>"),
+        (f'<{MARK} id="1">\n</{MARK} id="1">\n\n', "[out]"),
+        (f'<{MARK} id="1">\n> a\n<{MARK} id="2">\n> b\nc', "[out]\n[out]\nc"),
+        (f"<{MARK} without an end\n> a", f"<{MARK} without an end\n> a"),
+    ],
+)
+def test_a_fence_is_its_mark_its_quoted_lines_and_its_end(text: str, left: str) -> None:
+    """What stands before the mark and behind the passage stays, and so does a mark that is none."""
+    assert without_fences(text, "[out]") == left
+
+
+@pytest.mark.parametrize(
+    "piece", [" ", "\t", "<", "< ", "</ ", f"<{MARK} ", f"<{MARK} x>\n", "> \n", f"</{MARK} ", " \n"]
+)
+def test_a_text_made_to_keep_a_process_busy_is_read_in_one_go(piece: str) -> None:
+    """Half a megabyte of any of it, alone or behind a mark, takes no longer than its length."""
+    many = piece * (500_000 // len(piece))
+
+    for text in (many, f"<{MARK} x>\n{many}", f"<{many}"):
+        assert isinstance(without_fences(text), str)
+        assert isinstance(visible(text), str)
