@@ -158,6 +158,8 @@ class Keeper:
         except NoemaError as error:
             if error.code == "ResourceExhausted":
                 return "model_budget"
+            if error.spec.retry == "safe_same_request":
+                raise  # the store, not the model: another turn finds it better
             return f"model_unusable: {error.code}"
 
 

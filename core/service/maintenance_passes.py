@@ -35,7 +35,7 @@ from core.transaction.draft import Draft
 MOST_ROOTS: Final = 50
 MOST_ACTORS: Final = 50  # counted in one commit: each is a row of its transaction
 BATCHES: Final = 20  # commits of one pass in one run; the next run goes on
-MAX_SHOWN: Final = 5_000  # ids of what a model saw that a run's row keeps
+MAX_SHOWN: Final = 1_500  # ids of what a model saw that a run's row keeps
 MOST_DUE: Final = 50  # due Commitments that a report names
 RETEST_MS: Final = 30 * 24 * 3600 * 1000
 
@@ -74,10 +74,17 @@ class Report(msgspec.Struct, kw_only=True, omit_defaults=True):
         return roots | raised | set(self.source_reliability) | set(self.shown)
 
     def told(self, phase: dict[str, Json]) -> None:
-        """Add what a model said of a phase, and the elements whose words it may have repeated."""
-        shown = phase.pop("shown", [])
+        """Add what a model said of a phase, and the elements whose words it may have repeated.
+
+        Where those are too many to be kept, so that forgetting one of them would find the run, no word of it is kept.
+        """
+        shown = list(dict.fromkeys((*self.shown, *phase.pop("shown", []))))
         self.phases = [*self.phases, phase]
-        self.shown = list(dict.fromkeys((*self.shown, *shown)))[:MAX_SHOWN]
+        if len(shown) > MAX_SHOWN:
+            self.phases = [
+                {name: told for name, told in each.items() if name != "report"} for each in self.phases
+            ]
+        self.shown = shown[:MAX_SHOWN]
 
 
 class Piece(msgspec.Struct):

@@ -16,6 +16,7 @@ from core.agents.maintenance.tasks import ABOUT
 from core.agents.prompts import maintenance as prompts
 from core.agents.vocabulary import COMMITMENT, DERIVED_FROM, EVENT, PERSON, PROFILE, TOPIC
 from core.errors import NoemaError
+from core.governance.control import Control, with_control
 from core.language import is_mutation, parse
 from core.model.elements import Assertion, Concept, Origin, Retention, StructuralRef
 from core.model.instants import format_instant
@@ -27,6 +28,7 @@ from core.service.erasure import Erasures
 from core.service.kip import Kip
 from core.service.maintenance import REST_MS
 from core.service.maintenance_model import LIMITS, MAX_GOES, Keeper
+from core.service.maintenance_passes import MAX_SHOWN, Report
 from core.service.maintenance_run import WALL_MS, Ran
 from core.service.notes import Notes
 from core.service.thinking import Allowance, Unlimited
@@ -1015,3 +1017,29 @@ def test_the_rules_name_what_they_allow():
     """Every family that has a rule is among the allowed, and no other."""
     assert "PURGE" not in rules.ALLOWED
     assert len(rules.ALLOWED) == 9
+
+
+def test_a_run_that_saw_too_much_to_be_found_keeps_no_word() -> None:
+    """What a model says may repeat what it saw; where the row cannot name all of that, the words go, and the counts stay."""
+    report = Report()
+    report.told({"phase": "salience", "commits": 1, "report": "words", "shown": ["C-1"]})
+    assert report.phases == [{"phase": "salience", "commits": 1, "report": "words"}]
+
+    report.told(
+        {"phase": "tasks", "commits": 2, "report": "more", "shown": [f"C-{n}" for n in range(MAX_SHOWN + 1)]}
+    )
+    assert report.phases == [{"phase": "salience", "commits": 1}, {"phase": "tasks", "commits": 2}]
+    assert len(report.named()) == MAX_SHOWN
+
+
+def test_in_a_governed_space_the_model_sees_what_its_caller_may() -> None:
+    """Who has no rights there by the space's records is shown nothing, and the rules settle all the same."""
+    world = keeping()
+    world.event("a", "tea")
+    world.event("b", "tea")
+    owner = Control(version=1, rules=(), owners=("somebody else",))
+    world.write(lambda draft: draft.set_meta(extensions=with_control(draft.meta, owner).extensions))
+    report = world.maintained()
+
+    assert world.model.asked == []
+    assert report["settlement"]["decay"]["decayed"] == 2
