@@ -155,7 +155,6 @@ class MemoryStatus(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
     metrics: MemoryMetrics
     graph: MemoryGraph
-    model: str
     groundability: float | None = None
     correction_rate: float | None = None
     probe_hit_rate: float | None = None

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 
-from core.agents.offline import MODEL
 from core.model.elements import Json
 from core.ports import Row, Table
 from core.protocol.memory_types import MeaningStatus, MemoryGraph, MemoryMetrics, MemoryStatus
@@ -52,7 +51,7 @@ class MemoryStatuses:
             seen = counts_for(caller, state, self._spaces.clock.now())
             if seen is not None:
                 part = MemoryGraph(concepts=seen.concept, propositions=seen.proposition)
-                return MemoryStatus(metrics=MemoryMetrics(), graph=part, model=MODEL)
+                return MemoryStatus(metrics=MemoryMetrics(), graph=part)
             marks = self._marks.read(space_id)
             shadow = last_report(self._table, space_id)
             read = counts_of(self._table, space_id, head.instance)
@@ -79,7 +78,6 @@ class MemoryStatuses:
                 predicate_types=None if predicates is None else len(predicates),
                 as_of=audit["as_of"] if isinstance(audit, dict) else None,
             ),
-            model=MODEL,
             groundability=_rate(metrics.self_test_grounded, metrics.self_test_tested),
             probe_hit_rate=_rate(read.hits, read.hits + read.misses),
             avg_uncertainty=read.uncertainty / read.reports if read.reports else None,
