@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from core.facts.values import LABELS
-from functions.cli.client import Client
-from functions.cli.terminal import Failure, json_option, service_options, space_option
+from functions.cli.client import Client, service_command
+from functions.cli.terminal import Failure, space_option
 
 
 @click.group()
@@ -31,24 +31,21 @@ _AGENT = click.argument("agent")
     "--again", is_flag=True, help="Keep it also if this memory served it lately: somebody said it anew."
 )
 @space_option
-@service_options
-@json_option
+@service_command
 def remember(
     *,
     agent: str,
     text: str,
     confidence: str | None,
     space_id: str,
-    url: str,
-    token: str | None,
+    client: Client,
     again: bool,
 ) -> tuple[str, object]:
     """Keep TEXT, verbatim, as a fact of AGENT."""
     body: dict[str, Any] = {"agent_id": agent, "text": text, "again": again}
     if confidence is not None:
         body["confidence"] = confidence
-    with Client(url, token) as client:
-        kept: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts", body)
+    kept: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts", body)
     return f"{kept['id']}  {kept['text']}", kept
 
 
@@ -60,8 +57,7 @@ def remember(
               help="The agent's facts, the shared ones, or both.")  # fmt: skip
 @click.option("--explain", is_flag=True, help="With the ranks and the score of each.")
 @space_option
-@service_options
-@json_option
+@service_command
 def recall(
     *,
     agent: str,
@@ -69,14 +65,12 @@ def recall(
     top_k: int,
     scope: str,
     space_id: str,
-    url: str,
-    token: str | None,
+    client: Client,
     explain: bool,
 ) -> tuple[str, object]:
     """The facts of AGENT that fit QUERY best."""
     body = {"agent_id": agent, "query": query, "top_k": top_k, "scope": scope, "explain": explain}
-    with Client(url, token) as client:
-        found: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts/recall", body)
+    found: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts/recall", body)
     lines = list(found["facts"]) + [_explained(each) for each in found.get("explained", ())]
     if found.get("feedback"):
         lines.append(f"({found['feedback']})")
@@ -96,15 +90,11 @@ def _explained(receipt: dict[str, Any]) -> str:
 )
 @click.option("--retired", is_flag=True, help="Those that were replaced or forgotten too.")
 @space_option
-@service_options
-@json_option
-def list_facts(
-    *, agent: str, limit: int, space_id: str, url: str, token: str | None, retired: bool
-) -> tuple[str, object]:
+@service_command
+def list_facts(*, agent: str, limit: int, space_id: str, client: Client, retired: bool) -> tuple[str, object]:
     """The facts of AGENT, newest first."""
     query: dict[str, str | int] = {"agent_id": agent, "limit": limit, "retired": str(retired).lower()}
-    with Client(url, token) as client:
-        found: list[dict[str, Any]] = client.result("GET", f"/v1/{space_id}/facts", query=query)
+    found: list[dict[str, Any]] = client.result("GET", f"/v1/{space_id}/facts", query=query)
     lines = [
         f"{each['id']}  {each['text']}{'  (retired)' * bool(each.get('superseded_by'))}" for each in found
     ]
@@ -114,12 +104,10 @@ def list_facts(
 @facts.command()
 @_AGENT
 @space_option
-@service_options
-@json_option
-def consolidate(*, agent: str, space_id: str, url: str, token: str | None) -> tuple[str, object]:
+@service_command
+def consolidate(*, agent: str, space_id: str, client: Client) -> tuple[str, object]:
     """Let weights fade, and prune what has faded, now; it happens by itself too."""
-    with Client(url, token) as client:
-        done: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts/consolidate", {"agent_id": agent})
+    done: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts/consolidate", {"agent_id": agent})
     if not done["ran"]:
         return "Another run works at the moment; nothing was done.", done
     told = f"{done['decayed']} faded, {done['consumed']} summarised, {done['pruned']} erased."
@@ -133,24 +121,21 @@ def consolidate(*, agent: str, space_id: str, url: str, token: str | None) -> tu
 @click.option("--agent", help="Of one agent; without it of all.")
 @click.option("--graph/--no-graph", default=True, help="Obsidian: notes of named things, and a canvas.")
 @space_option
-@service_options
-@json_option
+@service_command
 def export(
     *,
     directory: Path,
     form: str,
     agent: str | None,
     space_id: str,
-    url: str,
-    token: str | None,
+    client: Client,
     graph: bool,
 ) -> tuple[str, object]:
     """Write the facts of a space into DIRECTORY, which is made if it is not there."""
     query: dict[str, str | int] = {"format": form, "graph": str(graph).lower()}
     if agent is not None:
         query["agent_id"] = agent
-    with Client(url, token) as client:
-        files: dict[str, str] = client.result("GET", f"/v1/{space_id}/facts/export", query=query)["files"]
+    files: dict[str, str] = client.result("GET", f"/v1/{space_id}/facts/export", query=query)["files"]
     try:
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in files.items():
@@ -168,10 +153,9 @@ def export(
     "--agent", help="The namespace of everything in FILE; without it each entry goes where it says."
 )
 @space_option
-@service_options
-@json_option
+@service_command
 def import_facts(
-    *, file: Path, form: str, agent: str | None, space_id: str, url: str, token: str | None
+    *, file: Path, form: str, agent: str | None, space_id: str, client: Client
 ) -> tuple[str, object]:
     """Keep the facts in FILE. Importing it again adds nothing."""
     try:
@@ -181,8 +165,7 @@ def import_facts(
     body: dict[str, Any] = {"format": form, "data": data}
     if agent is not None:
         body["agent_id"] = agent
-    with Client(url, token) as client:
-        report: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts/import", body)
+    report: dict[str, Any] = client.result("POST", f"/v1/{space_id}/facts/import", body)
     told = f"Added {report['added']} facts; {report['present']} were there already."
     if report["passed_over"]:
         told += f"\nPassed over {report['passed_over']}:\n" + "\n".join(

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import click
 
-from functions.cli.client import Client
-from functions.cli.terminal import Failure, json_option, service_options
+from functions.cli.client import Client, service_command
+from functions.cli.terminal import Failure
 
 _PAGE: Final = 500
 Told = tuple[str, object]
@@ -46,47 +46,41 @@ def _pages(client: Client, path: str, query: dict[str, str | int]) -> list[Any]:
 
 @governance.command()
 @space_argument
-@service_options
-@json_option
-def show(space: str, url: str, token: str | None) -> Told:
+@service_command
+def show(space: str, client: Client) -> Told:
     """Show how SPACE is governed."""
-    with Client(url, token) as client:
-        return _shown(client.result("GET", _path(space), patient=True))
+    return _shown(client.result("GET", _path(space), patient=True))
 
 
 @governance.command()
 @space_argument
 @click.argument("command")
 @click.option("--if-match", type=int, help="Only if the records are still at this version.")
-@service_options
-@json_option
-def send(space: str, command: str, if_match: int | None, url: str, token: str | None) -> Told:
+@service_command
+def send(space: str, command: str, if_match: int | None, client: Client) -> Told:
     """Send COMMAND, in JSON, to the control plane of SPACE."""
     try:
         body = json.loads(command)
     except ValueError as error:
         raise Failure("the command is not JSON", 'Such as {"command": "put_group", ...}') from error
-    with Client(url, token) as client:
-        told = client.result(
-            "POST",
-            _path(space, "/commands"),
-            body,
-            key=secrets.token_hex(16),
-            patient=True,
-            if_match=if_match,
-        )
+    told = client.result(
+        "POST",
+        _path(space, "/commands"),
+        body,
+        key=secrets.token_hex(16),
+        patient=True,
+        if_match=if_match,
+    )
     return _shown(told)
 
 
 @governance.command("list")
 @space_argument
 @click.argument("kind")
-@service_options
-@json_option
-def list_records(space: str, kind: str, url: str, token: str | None) -> Told:
+@service_command
+def list_records(space: str, kind: str, client: Client) -> Told:
     """List the records of KIND in SPACE: rules, groups, parties, roles, delegations, bindings, approvals, trust."""
-    with Client(url, token) as client:
-        return _shown(_pages(client, _path(space, f"/records/{kind}"), {}))
+    return _shown(_pages(client, _path(space, f"/records/{kind}"), {}))
 
 
 @governance.command()
@@ -94,33 +88,28 @@ def list_records(space: str, kind: str, url: str, token: str | None) -> Told:
 @click.argument("subject")
 @click.argument("action")
 @click.argument("element", required=False)
-@service_options
-@json_option
+@service_command
 def may(
     space: str,
     *,
     subject: str,
     action: str,
     element: str | None,
-    url: str,
-    token: str | None,
+    client: Client,
 ) -> Told:
     """Ask whether SUBJECT would be let do ACTION in SPACE, on ELEMENT or on the space."""
     body = {"subject": subject, "action": action, **({} if element is None else {"element": element})}
-    with Client(url, token) as client:
-        return _shown(client.result("POST", _path(space, "/decide"), body, patient=True))
+    return _shown(client.result("POST", _path(space, "/decide"), body, patient=True))
 
 
 @governance.command()
 @space_argument
 @click.option("--control-only", is_flag=True, help="Changes of the control plane alone.")
 @click.option("--refusals", is_flag=True, help="What was refused, counted by day.")
-@service_options
-@json_option
-def audit(space: str, *, control_only: bool, refusals: bool, url: str, token: str | None) -> Told:
+@service_command
+def audit(space: str, *, control_only: bool, refusals: bool, client: Client) -> Told:
     """List what was let through in SPACE, or what was refused."""
     query: dict[str, str | int] = {"control_only": "true"} if control_only else {}
-    with Client(url, token) as client:
-        return _shown(
-            _pages(client, _path(space, "/refusals" if refusals else "/audit"), {} if refusals else query)
-        )
+    return _shown(
+        _pages(client, _path(space, "/refusals" if refusals else "/audit"), {} if refusals else query)
+    )

@@ -11,8 +11,8 @@ import click
 import msgspec
 
 from functions.cli import forming, transcripts
-from functions.cli.client import Client
-from functions.cli.terminal import Failure, json_option, service_options, space_option
+from functions.cli.client import Client, service_command
+from functions.cli.terminal import Failure, space_option
 
 _SUFFIX: Final = ".noema-import"
 
@@ -75,10 +75,9 @@ class Progress:
 @click.option("--sample", help="Of a LoCoMo file: which conversation, such as conv-26.")
 @click.option("--create", is_flag=True, help="Create the space if it does not exist.")
 @click.option("--restart", is_flag=True, help="Forget how far an earlier run came.")
-@service_options
-@json_option
+@service_command
 def import_file(
-    file: Path, space_id: str, sample: str | None, url: str, token: str | None, *, create: bool, restart: bool
+    file: Path, space_id: str, sample: str | None, client: Client, *, create: bool, restart: bool
 ) -> tuple[str, object]:
     """Import the conversations in FILE; run it again to resume after an interruption.
 
@@ -92,11 +91,10 @@ def import_file(
         sessions = transcripts.read(file.read_text("utf-8"), file.name, sample)
     except UnicodeDecodeError as error:
         raise Failure(f"{file} is not UTF-8 text") from error
-    with Client(url, token) as client:
-        if create:
-            _create(client, space_id)
-        progress = Progress.beside(file, f"{client.url}/v1/{space_id}", restart=restart)
-        return _run(client, space_id, sessions, progress)
+    if create:
+        _create(client, space_id)
+    progress = Progress.beside(file, f"{client.url}/v1/{space_id}", restart=restart)
+    return _run(client, space_id, sessions, progress)
 
 
 def _create(client: Client, space_id: str) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from functions.cli.client import Client
+from functions.cli.client import Client, service_command
 from functions.cli.tables import response_text
-from functions.cli.terminal import Failure, json_option, service_options
+from functions.cli.terminal import Failure, json_option
 
 if TYPE_CHECKING:
     from functions.cli.fixtures import Case
@@ -60,8 +60,7 @@ def kip() -> None:
 )
 @click.option("--dry-run", is_flag=True, help="Compute it and commit nothing.")
 @click.option("--key", help="An idempotency key: the same request under it is done once.")
-@service_options
-@json_option
+@service_command
 def run(
     space_id: str,
     command: str | None,
@@ -69,8 +68,7 @@ def run(
     file: Any,  # a text file
     parameters: tuple[str, ...],
     key: str | None,
-    url: str,
-    token: str | None,
+    client: Client,
     dry_run: bool,
 ) -> tuple[str, object]:  # fmt: skip
     """Run COMMAND (or a file) against SPACE_ID and print a table.
@@ -84,8 +82,7 @@ def run(
         body["options"] = {**body.get("options", {}), "dry_run": True}
     columns, writes = _read_commands(body)
     path = f"/v1/{space_id}/{'execute_kip' if writes else 'execute_kip_readonly'}"
-    with Client(url, token) as client:
-        response: dict[str, Any] = client.call("POST", path, body, key=key)
+    response: dict[str, Any] = client.call("POST", path, body, key=key)
     answer = response_text(response, columns), response
     if response["status"] == "succeeded":
         return answer

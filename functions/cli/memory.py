@@ -8,8 +8,8 @@ from typing import Any, Final, TextIO
 import click
 
 from functions.cli import forming, transcripts
-from functions.cli.client import Client
-from functions.cli.terminal import Failure, json_option, service_options, space_option
+from functions.cli.client import Client, service_command
+from functions.cli.terminal import Failure, space_option
 
 _SHOWN: Final = 5  # citations printed for a person
 _ABOUT: Final = 90  # characters of each
@@ -20,10 +20,9 @@ _ABOUT: Final = 90  # characters of each
 @space_option
 @click.option("--source", help="The name of the thread it belongs to.")
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Wait until it has been formed.")
-@service_options
-@json_option
+@service_command
 def remember(
-    file: TextIO, space_id: str, source: str | None, url: str, token: str | None, *, wait: bool
+    file: TextIO, space_id: str, source: str | None, client: Client, *, wait: bool
 ) -> tuple[str, object]:
     """Send FILE to be remembered; - is standard input.
 
@@ -39,9 +38,8 @@ def remember(
         bodies = [session.body for session in transcripts.read(text, file.name)]
     else:
         bodies = [{"messages": [{"role": "user", "content": text}]}]
-    with Client(url, token) as client:
-        ids = [forming.submit(client, space_id, _about(body, source), _key(body, source)) for body in bodies]
-        failed = forming.wait(client, space_id, ids, lambda _: None) if wait else []
+    ids = [forming.submit(client, space_id, _about(body, source), _key(body, source)) for body in bodies]
+    failed = forming.wait(client, space_id, ids, lambda _: None) if wait else []
     if failed:
         raise Failure(f"it could not be formed: {failed[0].get('failed_reason') or 'no reason was given'}")
     shown = ", ".join(map(str, ids))
@@ -66,17 +64,13 @@ def _key(body: dict[str, Any], source: str | None) -> str:
 @click.argument("space_id")
 @click.argument("question")
 @click.option("--about", "counterparty", help="Who is asking, where that matters.")
-@service_options
-@json_option
-def recall(
-    space_id: str, question: str, counterparty: str | None, url: str, token: str | None
-) -> tuple[str, object]:
+@service_command
+def recall(space_id: str, question: str, counterparty: str | None, client: Client) -> tuple[str, object]:
     """Ask SPACE_ID a QUESTION; the answer comes with what it rests on."""
     body: dict[str, Any] = {"query": question}
     if counterparty:
         body["context"] = {"counterparty": counterparty}
-    with Client(url, token) as client:
-        found: dict[str, Any] = client.result("POST", f"/v1/{space_id}/recall_structured", body)
+    found: dict[str, Any] = client.result("POST", f"/v1/{space_id}/recall_structured", body)
     lines = [found["answer"]]
     if found.get("uncertainty") is not None:
         lines.append(

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import click
 
-from functions.cli.client import Client
-from functions.cli.terminal import Failure, json_option, service_options, space_option
+from functions.cli.client import Client, service_command
+from functions.cli.terminal import Failure, space_option
 
 Json = Any  # a JSON value
 
@@ -29,9 +29,8 @@ _SUMS: Final = ("counts", "mapping")
 @click.option("--access", multiple=True, metavar="OLD=NEW",
               help="The classification an old access level stands for; may be given again.")  # fmt: skip
 @click.option("--dry-run", is_flag=True, help="Write nothing; report what would be done.")
-@service_options
-@json_option
-def migrate(file: Path, space_id: str, url: str, token: str | None, **wish: Json) -> tuple[str, object]:
+@service_command
+def migrate(file: Path, space_id: str, client: Client, **wish: Json) -> tuple[str, object]:
     """Take over the KIP 1.x graph in FILE. Run it again after an interruption: nothing is written twice.
 
     \b
@@ -47,10 +46,9 @@ def migrate(file: Path, space_id: str, url: str, token: str | None, **wish: Json
     concepts, links = read(file.read_text("utf-8"), file.name)
     wish["access_levels"] = dict(_level(each) for each in wish.pop("access"))
     total: dict[str, Json] = {}
-    with Client(url, token) as client:
-        for page in pages(concepts, links):
-            report = client.result("POST", f"/v1/{space_id}/management/migrate", {**wish, **page})
-            total = add(total, report)
+    for page in pages(concepts, links):
+        report = client.result("POST", f"/v1/{space_id}/management/migrate", {**wish, **page})
+        total = add(total, report)
     return _told(total, dry_run=wish["dry_run"]), total
 
 

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from functions.cli import facts as command
+from tests.functions.cli.service import reach
 from tests.functions.world import World
 
 
@@ -15,22 +16,7 @@ from tests.functions.world import World
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """A service that the command's client reaches without a socket."""
     made = World().make_space()
-
-    class Client:
-        def __init__(self, url: str, token: str | None) -> None:
-            pass
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def result(self, method: str, path: str, body: Any = None, *, query: Any = None) -> Any:
-            text = "&".join(f"{name}={value}" for name, value in (query or {}).items())
-            return made.ask(method, path, body, token=made.token(), query=text).result
-
-    monkeypatch.setattr(command, "Client", Client)
+    reach(made, monkeypatch, made.token)
     return made
 
 

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from functions.cli import migrate as command
 from functions.cli.terminal import Failure
+from tests.functions.cli.service import reach
 from tests.functions.world import World
 
 GRAPH = [
@@ -24,21 +25,7 @@ GRAPH = [
 def world(monkeypatch: pytest.MonkeyPatch) -> World:
     """A service that the command's client reaches without a socket."""
     made = World().make_space()
-
-    class Client:
-        def __init__(self, url: str, token: str | None) -> None:
-            pass
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def result(self, method: str, path: str, body: Any = None) -> Any:
-            return made.ask(method, path, body, token=made.token()).result
-
-    monkeypatch.setattr(command, "Client", Client)
+    reach(made, monkeypatch, made.token)
     return made
 
 

@@ -9,7 +9,7 @@ from core.ports import Put
 from core.storage.layout import delta_sk, space_pk
 from functions.cli import doctor as checks
 from functions.cli import space as spaces
-from functions.cli.terminal import Failure
+from tests.functions.cli.service import reach
 from tests.functions.world import World
 
 DAY = 24 * 3600 * 1000
@@ -23,27 +23,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
         made.ask("POST", "/v1/demo/facts", {"agent_id": "ann", "text": f"Fact {n}."}, token=made.token())
     # the wall clock and the world's are the same for the command
     monkeypatch.setattr(checks, "now_s", lambda: made.clock.time // 1000)
-
-    class Client:
-        def __init__(self, url: str, token: str | None) -> None:
-            pass
-
-        def __enter__(self) -> Any:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            pass
-
-        def result(self, method: str, path: str, body: Any = None, *, query: Any = None) -> Any:
-            text = "&".join(f"{name}={value}" for name, value in (query or {}).items())
-            answer = made.ask(method, path, body, token=made.admin_token(), query=text)
-            if answer.status != 200:
-                told = answer.json["error"]
-                raise Failure(told["message"], told["data"].get("hint"), code=told["data"]["code"])
-            return answer.result
-
-    monkeypatch.setattr(checks, "Client", Client)
-    monkeypatch.setattr(spaces, "Client", Client)
+    reach(made, monkeypatch, made.admin_token, checks)
     return made
 
 
