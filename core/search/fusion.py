@@ -61,13 +61,16 @@ class Nearness(Protocol):
 class Ranked(msgspec.Struct, frozen=True):
     """A turn, its score in spreads, and the share of the query that it and its neighbours hold.
 
-    near: how near in meaning it is, in spreads of the whole memory; None where that is not known.
+    own: the share that it holds by itself. near: how near in meaning it is, in spreads of the whole memory; similar:
+    the same as it is; both None where that is not known.
     """
 
     id: str
     score: float
     coverage: float
+    own: float = 0.0
     near: float | None = None
+    similar: float | None = None
 
 
 def rank(
@@ -93,7 +96,12 @@ def rank(
         sessions |= _expanded_near(turns, dense, hidden, sessions)
     ranking = _Ranking(memory, found, dict(sorted(sessions.items())))
     ranking.earn()
-    near = _near_in_meaning(dense, ranking.lengths, hidden) if dense is not None else {}
+    similar: dict[str, float] = {}
+    near: dict[str, float] = {}
+    if dense is not None:
+        similar = dense.of([element for element in ranking.lengths if not hidden(element)])
+        mean, deviation = dense.spread("E")
+        near = {element: (value - mean) / deviation for element, value in similar.items()}
     scores = ranking.scores()
     _add_meaning(near, ranking.sessions, scores)
     _favour_answers(memory, ranking, scores)
@@ -101,7 +109,14 @@ def rank(
     _hold_back_asking(memory, scores, hidden)
     total = max(sum(term.telling for term in found), 1e-9)
     ranked = [
-        Ranked(element, score, ranking.held.get(element, 0.0) / total, near.get(element))
+        Ranked(
+            element,
+            score,
+            ranking.held.get(element, 0.0) / total,
+            ranking.holds.get(element, 0.0) / total,
+            near.get(element),
+            similar.get(element),
+        )
         for element, score in scores.items()
         if not hidden(element)
     ]
@@ -126,6 +141,7 @@ class _Ranking:
         self.words: dict[str, float] = {}
         self.session: dict[str, float] = {}
         self.held: dict[str, float] = {}  # weight of the query's terms that a turn and its neighbours have
+        self.holds: dict[str, float] = {}  # and that it has itself
 
     def earn(self) -> None:
         """Add up what every term gives."""
@@ -156,6 +172,7 @@ class _Ranking:
             if times[place]:
                 gain = _gain(idf, times[place], lengths[place], self.average)
                 self.own[element] = self.own.get(element, 0.0) + gain
+                self.holds[element] = self.holds.get(element, 0.0) + telling
             often += (1 - BESIDE) * times[place]
             length = BESIDE * sum(lengths[beside]) + (1 - BESIDE) * lengths[place]
             gain = _gain(common, often, length, (1 + 2 * BESIDE) * self.average)
@@ -205,15 +222,6 @@ def _taken(turns: Turns, commits: Iterable[str]) -> dict[str, tuple[str, ...]]:
         found[commit] = turns.session(commit)
         size += len(found[commit])
     return found
-
-
-def _near_in_meaning(
-    dense: Nearness, elements: Collection[str], hidden: Callable[[str], bool]
-) -> dict[str, float]:
-    """How near in meaning some turns are, in spreads of the whole memory, as far as that is known."""
-    mean, deviation = dense.spread("E")
-    near = dense.of([element for element in elements if not hidden(element)])
-    return {element: (similar - mean) / deviation for element, similar in near.items()}
 
 
 def _add_meaning(

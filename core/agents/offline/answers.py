@@ -1,7 +1,6 @@
 """Answers by extraction: what is believed, then what was said, each with its receipt. No word is invented.
 
-An answer says how uncertain it is, and says so when there is nothing. What decides that is `coverage`: the share
-of the question's telling words (by rarity, names left out) that a turn and its neighbours hold.
+An answer says how uncertain it is, and says so when there is nothing. What decides that is in `fitting`.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ import msgspec
 from core.agents.dialogue import Question
 from core.agents.offline.claimed import recall_claims
 from core.agents.offline.cues import LISTED
+from core.agents.offline.fitting import Fitting
 from core.agents.offline.lines import Line, day, hidden_ids
 from core.agents.offline.pending import recall_commitments
 from core.agents.offline.questions import Asked, read_asked, unnamed
-from core.agents.offline.quotation import MAX_TURNS, bears, recall_turns, turn_line
+from core.agents.offline.quotation import recall_turns, turn_line
 from core.agents.offline.rules.rule import one_spelling
 from core.agents.vocabulary import FUNCTIONAL, predicate
 from core.model.instants import Instant
 from core.search.dense import Degraded, Dense
-from core.search.fusion import Ranked
 from core.search.text import words
 from core.search.turns import Turns
 from core.state.view import View
@@ -31,14 +30,6 @@ Search = Callable[[str], Dense]
 """Finds what is near a text in meaning."""
 
 NOTHING: Final = "I have nothing on that."
-# Of a question's telling words, the share below which a turn is no answer. On LoCoMo 0.35 answers 93 % of a space's
-# own questions, and of another space's asked about its people 39 %. 0.4: 89 % and 33 %; 0.5: 81 % and 22 %.
-ENOUGH: Final = 0.35
-# What that share and a tenth of the nearness in meaning (in spreads) must come to, where nearness is known: words
-# that were said of something else are not near. On LoCoMo it answers 91 % and 30 %.
-ENOUGH_MEANT: Final = 0.6
-TELLING: Final = 100  # texts, below which a memory is too small for its spread to tell anything
-CLOSE: Final = 0.4  # of the best turn's score, below which a turn only distracts
 QUOTED: Final = 5  # turns in the text; the others are citations only
 QUOTED_BESIDE: Final = 2  # turns in the text where claims answer already
 
@@ -70,17 +61,9 @@ def answer(view: View, question: Question, now: Instant, search: Search | None =
     dense = search(unnamed(asked)) if search is not None else None
     hidden, turns = hidden_ids(view), Turns(view)
     claims = [*recall_claims(view, asked, now), *recall_commitments(view, asked, now)]
-    ranked = recall_turns(view, asked, turns, hidden, dense)[:MAX_TURNS]
-    least = ranked[0].score * CLOSE if ranked else 0.0
-    said = [
-        line
-        for turn in ranked
-        if _is_enough(view, turn)
-        and turn.score >= least
-        and bears(view, asked, turns, turn.id)
-        and (line := turn_line(view, asked, turn)) is not None
-    ]
-    said = _distinct(said)
+    fits = Fitting(view, asked, turns, recall_turns(view, asked, turns, hidden, dense))
+    lines = (turn_line(view, asked, turn.id, fits.sure(turn)) for turn in fits.answering())
+    said = _distinct([line for line in lines if line is not None])
     degraded = None if dense is None else dense.degraded
     if not claims and not said:
         return Answer(NOTHING, found=False, uncertainty=1.0, degraded=degraded)
@@ -91,15 +74,6 @@ def answer(view: View, question: Question, now: Instant, search: Search | None =
         cited=(*claims, *said),
         degraded=degraded,
     )
-
-
-def _is_enough(view: View, turn: Ranked) -> bool:
-    """Whether a turn holds enough of what is asked, by its words and, where that is known, by its meaning."""
-    if turn.coverage < ENOUGH:
-        return False
-    if turn.near is None or view.text_stats.documents < TELLING:
-        return True
-    return turn.coverage + turn.near / 10 >= ENOUGH_MEANT
 
 
 def _distinct(said: list[Line]) -> list[Line]:

@@ -14,10 +14,11 @@ from typing import Final
 
 from core.agents.dialogue import text_of
 from core.agents.offline.alike import ALIKE
+from core.agents.offline.cues import FIRST_PERSON
 from core.agents.offline.kin import Kin
 from core.agents.offline.lines import Line, name_of
 from core.agents.offline.questions import DAY, Asked, name_terms
-from core.model.elements import Evidence
+from core.model.elements import Concept, Evidence
 from core.model.instants import to_datetime
 from core.search.fusion import Nearness, Ranked, rank
 from core.search.terms import Wanted
@@ -26,11 +27,11 @@ from core.search.turns import Turns, session_of
 from core.state.indexes import referrers_key
 from core.state.view import View
 
-MAX_TURNS: Final = 20
 _MOST_DAYS: Final = 7  # a longer time is looked up by its months
 _SENTENCE: Final = re.compile(r"[.!?\n;。！？]+(?=\s|$)")
 _YOU: Final = re.compile(r"\b(?:you|your|yours)\b", re.IGNORECASE)
 _PASSAGE: Final = 320  # characters
+_ROLE: Final = "role:"  # the key of a speaker who has no name begins so
 
 
 def recall_turns(
@@ -54,7 +55,7 @@ def _dated(view: View, asked: Asked) -> dict[str, frozenset[str]]:
     """For each date's word in the question, the sessions of that time.
 
     A session's Event says its date in words (`core.agents.offline.formation`), so the text index knows the sessions
-    of a day, a month or a year without looking at any other.
+    of a day, a month or a year without looking at any other. In older spaces a day has two digits.
     """
     dated: dict[str, frozenset[str]] = {}
     for month in asked.months:
@@ -67,7 +68,7 @@ def _dated(view: View, asked: Asked) -> dict[str, frozenset[str]]:
         texts = (
             {f"{moment:%B %Y}" for moment in days}
             if len(days) > _MOST_DAYS
-            else {f"{moment:%d %B %Y}" for moment in days}
+            else {f"{number} {moment:%B %Y}" for moment in days for number in (moment.day, f"{moment:%d}")}
         )
         if asked.day.yearless:
             texts = {text[:-5] for text in texts}
@@ -84,11 +85,12 @@ def _sessions_of(view: View, date: str) -> frozenset[str]:
     return frozenset.intersection(*found) if found else frozenset()
 
 
-def bears(view: View, asked: Asked, turns: Turns, turn: str) -> bool:
+def bears(view: View, asked: Asked, turns: Turns, turn: str, *, near: bool = False) -> bool:
     """Whether a turn can answer: in one breath it speaks of whom and of what the question is about.
 
     A sentence with a telling word counts if it speaks of the person asked about, or if that person says it; so
-    "I live in Porto. I saw Bob." does not say where Bob lives. A turn behind a question goes with it.
+    "I live in Porto. I saw Bob." does not say where Bob lives. A turn behind a question goes with it. What is
+    `near` in meaning says what the question is about in other words, and needs none of its own.
     """
     said, asking = _said(view, turn), _question_before(view, turns, turn)
     breaths = [frozenset(words(piece)) for piece in _SENTENCE.split(said)]
@@ -97,12 +99,34 @@ def bears(view: View, asked: Asked, turns: Turns, turn: str) -> bool:
     evidence = view.get(turn)
     at = evidence.observed_at if isinstance(evidence, Evidence) else None
     on_day = asked.day is not None and at is not None and asked.day.covers(at)
+    telling = _telling(asked)
+    concerned = _concerned(view, asked, turns, turn)
+    return any((near or on_day or telling & breath) and concerned(breath) for breath in breaths)
+
+
+def _telling(asked: Asked) -> frozenset[str]:
+    """The words that what the question is about is said by."""
     own = set(asked.terms) - asked.light
     if asked.kin is not None:  # that somebody has a sister does not say what she likes
         own = own - asked.kin.terms or own
-    telling = {one for term in own for one in (term, *ALIKE.get(term, ()))}
-    concerned = _concerned(view, asked, turns, turn)
-    return any((on_day or telling & breath) and concerned(breath) for breath in breaths)
+    return frozenset(one for term in own for one in (term, *ALIKE.get(term, ())))
+
+
+def of_another(view: View, asked: Asked, turn: str) -> bool:
+    """Whether somebody else says what the question is about of themselves: "I went to the opera", not "Ada did"."""
+    if any(str(key).startswith(_ROLE) for key in _speaker_keys(view, turn)):
+        return False  # an assistant's "I" is no person's
+    names = frozenset(term for person in asked.focus for term in name_terms(person))
+    for piece in _SENTENCE.split(_said(view, turn)):
+        breath = frozenset(words(piece))
+        if FIRST_PERSON.search(piece) and not names & breath and _telling(asked) & breath:
+            return True
+    return False
+
+
+def _speaker_keys(view: View, turn: str) -> list[str | None]:
+    speakers = [view.get(one) for one in sorted(speaker_ids(view, turn))]
+    return [speaker.key for speaker in speakers if isinstance(speaker, Concept)]
 
 
 def _concerned(view: View, asked: Asked, turns: Turns, turn: str) -> Callable[[frozenset[str]], bool]:
@@ -150,9 +174,9 @@ def _said(view: View, turn: str) -> str:
     return text_of(evidence.payload.inline) if isinstance(evidence, Evidence) else ""
 
 
-def turn_line(view: View, asked: Asked, turn: Ranked) -> Line | None:
-    """A turn as a line: its sentence that fits best, who said it and when."""
-    evidence = view.get(turn.id)
+def turn_line(view: View, asked: Asked, turn: str, sure: float) -> Line | None:
+    """A turn as a line: its sentence that fits best, who said it and when. sure: 0 to 1, that it answers."""
+    evidence = view.get(turn)
     if not isinstance(evidence, Evidence):
         return None
     speaker = next((view.get(source) for source in evidence.source), None)
@@ -167,7 +191,7 @@ def turn_line(view: View, asked: Asked, turn: Ranked) -> Line | None:
         speaker=name_of(speaker),
         at=evidence.observed_at or evidence.system.created_at,
         source=evidence.id,
-        sure=turn.coverage * (1.0 if direct else 0.6),
+        sure=sure * (1.0 if direct else 0.6),
     )
 
 

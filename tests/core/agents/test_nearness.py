@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from core.agents.dialogue import Question
-from core.agents.offline.answers import TELLING, Answer, answer
+from core.agents.offline.answers import Answer, answer
+from core.agents.offline.fitting import TELLING
 from core.agents.offline.questions import read_asked, unnamed
 from core.ports import EmbedderUnavailable
 from core.protocol import http_types as wire
@@ -21,10 +22,11 @@ from tests.services import World
 class Near(Dense):
     """Similarities by what turns say: 1 for the texts given, 0 for all others."""
 
-    def __init__(self, memory: Memory, *texts: str) -> None:
+    def __init__(self, memory: Memory, *texts: str, deviation: float = 0.2) -> None:
         super().__init__(Coverage(model="fixed"))
         self.turns = {one.id: str(one.payload.inline) for one in memory.all("evidence")}
         self.texts = texts
+        self.deviation = deviation
 
     def of(self, ids: Collection[str]) -> dict[str, float]:
         return {one: float(self.turns[one] in self.texts) for one in ids}
@@ -34,7 +36,7 @@ class Near(Dense):
         yield from pairs[:limit]
 
     def spread(self, letters: str) -> tuple[float, float]:
-        return 0.0, 0.2
+        return 0.0, self.deviation
 
 
 def grown() -> Memory:
