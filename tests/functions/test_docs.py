@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from functions.cli.main import _COMMANDS
 from functions.documents import _STATIC
 from functions.endpoints import ENDPOINTS, find
 from tests.functions.world import Answer, World, served
@@ -124,3 +125,12 @@ def test_nobody_is_told_to_install_a_package_named_like_this_one() -> None:
     texts += [path for folder in ("core", "functions", "infra") for path in (root / folder).rglob("*.*")]
     told = re.compile(rb"(?:pip install|uvx|pipx \w+)[^\n]*?\s['\"]?noema\b")
     assert [path.name for path in texts if path.suffix != ".pyc" and told.search(path.read_bytes())] == []
+
+
+def test_the_readme_names_every_command_and_every_page() -> None:
+    """Whoever reads the README alone has heard of each command, and is led to each page of docs/."""
+    root = Path(__file__).parents[2]
+    readme = (root / "README.md").read_text("utf-8")
+
+    assert [name for name in _COMMANDS if f"`noema {name}" not in readme] == []
+    assert [page.name for page in (root / "docs").glob("*.md") if f"](docs/{page.name})" not in readme] == []

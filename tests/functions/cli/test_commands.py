@@ -24,6 +24,7 @@ NOWHERE = "http://127.0.0.1:9"  # the discard port: nothing listens
 COMMANDS = [
     (), ("serve",), ("space",), ("space", "create"), ("space", "info"), ("remember",), ("recall",), ("import",), ("keygen",),
     ("token",), ("mcp",), ("init",), ("doctor",), ("kip",), ("kip", "run"), ("kip", "parse"), ("kip", "fixtures"),
+    ("migrate",), ("capsule",), ("capsule", "export"), ("governance",), ("governance", "send"), ("facts",), ("facts", "recall"),
 ]  # fmt: skip
 
 
