@@ -23,11 +23,10 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from core.model.elements import Evidence, Origin, Payload
-from core.model.log import SchemaEnvironment, SpaceMeta, Tier
+from core.model.elements import Evidence, Payload
 from core.models.embedder import parse_embedder
 from core.service import vector_search
-from core.service.commit import Birth, Commits
+from core.service.commit import Commits
 from core.service.leases import Leases
 from core.service.spaces import Spaces
 from core.service.upkeep import Upkeep
@@ -39,8 +38,8 @@ from core.storage.vectors import quantize
 from core.transaction.draft import Draft
 from infra.embedders.factory import World, open_embedder
 from infra.system import SystemClock, SystemEntropy
+from scripts.bench_storage import ORIGIN, SPACE, describe
 
-SPACE, ORIGIN = "bench", Origin("bench", "cli")
 LOAD, QUESTIONS, TOP = 4_000, 20, 10
 
 
@@ -83,19 +82,6 @@ class CountingObjects:
 
     def get_many(self, ranges: Any) -> Any:
         return [self.get(*one) for one in ranges]
-
-
-def describe(birth: Birth) -> SpaceMeta:
-    """A space without a schema."""
-    return SpaceMeta(
-        space_id=SPACE,
-        instance=birth.instance,
-        salt=birth.salt,
-        owner="bench",
-        created_at=birth.at,
-        tier=Tier(9, birth.at),
-        schema=SchemaEnvironment(1, ()),
-    )
 
 
 class Bench:

@@ -15,7 +15,7 @@ import msgspec
 from core.authority import authorize
 from core.capsule.check import check_records, inactive_packages, with_embedded
 from core.capsule.export import Exporter, Wish, capsule_id, seal, with_proof
-from core.capsule.format import PLURAL, Artifact
+from core.capsule.format import PLURAL, Artifact, Payload
 from core.capsule.plan import PLAN_FORMAT, Importing
 from core.capsule.proofs import CAPSULE_DOMAIN, CAPSULE_SCOPE, SUITE, make_proof
 from core.capsule.read import Capsule, check_digest, check_object, decode_artifact, read_capsule, read_shape
@@ -96,23 +96,8 @@ def export(statement: ExportCapsule, scope: Scope) -> Answer:
         created_at=format_instant(scope.context.now),
         selection={"digest": digest_of(sorted(roots)), "roots": len(roots)},
     )
-    artifact = seal(payload)
-    digest = str(artifact["integrity"]["content_digest"])
-    if proof == "ed25519":
-        given = scope.context.given
-        made = make_proof(
-            given.signed, CAPSULE_DOMAIN, digest,
-            scope=CAPSULE_SCOPE, created_at=format_instant(scope.context.now),
-        )  # fmt: skip
-        artifact = with_proof(artifact, made)
-    size = len(msgspec.json.encode(artifact))
-    if size > MAX_EXPORT_BYTES:
-        raise NoemaError(
-            "ArtifactTooLarge",
-            f"the Capsule has {size} bytes; an answer holds {MAX_EXPORT_BYTES}",
-            hint="Select fewer roots, leave out blobs, or export with the command line.",
-            details={"limit_bytes": MAX_EXPORT_BYTES, "bytes": size},
-        )
+    artifact = _sealed(payload, scope, signed=proof == "ed25519")
+    digest, size = str(artifact["integrity"]["content_digest"]), _size(artifact)
     value = {
         "capsule_id": capsule_id(digest),
         "content_digest": digest,
@@ -122,6 +107,29 @@ def export(statement: ExportCapsule, scope: Scope) -> Answer:
         "artifact": artifact,
     }
     return Answer(value=value, context=coordinates(past))
+
+
+def _sealed(payload: Payload, scope: Scope, *, signed: bool) -> dict[str, Any]:
+    """The artifact around a payload, with the deployment's signature if one is wanted."""
+    artifact = seal(payload)
+    if not signed:
+        return artifact
+    digest, now = str(artifact["integrity"]["content_digest"]), format_instant(scope.context.now)
+    made = make_proof(scope.context.given.signed, CAPSULE_DOMAIN, digest, scope=CAPSULE_SCOPE, created_at=now)
+    return with_proof(artifact, made)
+
+
+def _size(artifact: dict[str, Any]) -> int:
+    """How many bytes an artifact has, if an answer holds it."""
+    size = len(msgspec.json.encode(artifact))
+    if size > MAX_EXPORT_BYTES:
+        raise NoemaError(
+            "ArtifactTooLarge",
+            f"the Capsule has {size} bytes; an answer holds {MAX_EXPORT_BYTES}",
+            hint="Select fewer roots, leave out blobs, or export with the command line.",
+            details={"limit_bytes": MAX_EXPORT_BYTES, "bytes": size},
+        )
+    return size
 
 
 def _export_wish(statement: ExportCapsule, scope: Scope) -> tuple[Wish, str]:

@@ -35,6 +35,7 @@ _OPERATOR: Final = Caller("operator", "cli", "*", manager=True, everywhere=True)
 _DEADLINE_MS: Final = 60_000
 _WOULD: Final = {"commit": "It would be imported", "no_effect": "It is all here", "conflict": "It conflicts"}
 _LISTED: Final = 20  # decisions, conflicts and gaps that a person is shown
+_RESTORE: Final = ("owner", "tier", "accept_unsigned", "activate_schema")  # members of a `RestoreAsk`
 
 data_option = click.option(
     "--data", type=click.Path(exists=True, file_okay=False, path_type=Path),
@@ -281,12 +282,15 @@ def _wish_options(command: Any) -> Any:  # a command
     return command
 
 
-def _wish(mode: str, pairs: tuple[str, ...], *, trust: bool, partial: bool, follow: bool) -> dict[str, Any]:
-    lifecycle = "follow" if follow else "ignore"
+def _wish(mode: str, options: dict[str, Any]) -> dict[str, Any]:
+    """The members of an `ImportWish` that the options say."""
     return {
-        "mode": mode, "mappings": _mappings(pairs), "trust_canonical_ids": trust, "partial": partial,
-        "lifecycle": lifecycle,
-    }  # fmt: skip
+        "mode": mode,
+        "mappings": _mappings(options["pairs"]),
+        "trust_canonical_ids": options["trust_canonical_ids"],
+        "partial": options["partial"],
+        "lifecycle": "follow" if options["follow"] else "ignore",
+    }
 
 
 @capsule.command()
@@ -298,13 +302,12 @@ def _wish(mode: str, pairs: tuple[str, ...], *, trust: bool, partial: bool, foll
 @service_options
 @json_option
 def preview(
-    *, file: Path, mode: str, pairs: tuple[str, ...], trust_canonical_ids: bool, partial: bool, follow: bool,
-    data: Path | None, space_id: str, url: str, token: str | None,
-) -> tuple[str, object]:  # fmt: skip
+    *, file: Path, mode: str, data: Path | None, space_id: str, url: str, token: str | None, **options: Any
+) -> tuple[str, object]:
     """Show what importing FILE would do to a space now. Nothing is written."""
-    wish = _wish(mode, pairs, trust=trust_canonical_ids, partial=partial, follow=follow)
+    wish = _wish(mode, options)
     with _Told():
-        artifact = _artifact(file) if not _in_lines(file) else _joined(file)
+        artifact = _whole(file)
         if data is not None:
             who = principal_of(_OPERATOR, readonly=False)
             found: dict[str, Any] = _services(data).capsules.preview(
@@ -315,6 +318,11 @@ def preview(
                 body = {"capsule": artifact, **wish}
                 found = client.result("POST", f"/host/v1/{space_id}/capsules/preview", body)
     return _shown(found), found
+
+
+def _whole(file: Path) -> dict[str, Any]:
+    """A Capsule as one value, in whichever form its file is."""
+    return _joined(file) if _in_lines(file) else _artifact(file)
 
 
 def _joined(file: Path) -> dict[str, Any]:
@@ -368,7 +376,7 @@ def _shown(found: dict[str, Any]) -> str:
               help="restore makes a new space out of a backup.")  # fmt: skip
 @click.option("--plan", "plan_digest", help="The digest that a preview showed; anything else is refused.")
 @_wish_options
-@click.option("--owner", help="Restore: whose the new space is.")
+@click.option("--owner", default="me", help="Restore: whose the new space is.")
 @click.option("--tier", type=click.IntRange(0, 14), help="Restore: its size class; the backup's without it.")
 @click.option(
     "--accept-unsigned", is_flag=True, help="Restore: on your word that this is the memory's own backup."
@@ -380,27 +388,27 @@ def _shown(found: dict[str, Any]) -> str:
 @service_options
 @json_option
 def import_capsule(
-    *, file: Path, mode: str, plan_digest: str | None, pairs: tuple[str, ...], trust_canonical_ids: bool,
-    partial: bool, follow: bool, owner: str | None, tier: int | None, accept_unsigned: bool,
-    activate_schema: bool, signers: tuple[str, ...], data: Path | None, space_id: str, url: str,
+    *,
+    file: Path,
+    mode: str,
+    plan_digest: str | None,
+    signers: tuple[str, ...],
+    data: Path | None,
+    space_id: str,
+    url: str,
     token: str | None,
-) -> tuple[str, object]:  # fmt: skip
+    **options: Any,
+) -> tuple[str, object]:
     """Import FILE into a space, or restore it as a new one. Importing it again changes nothing."""
     if mode == "restore":
-        asked = {
-            "owner": owner or "me",
-            "accept_unsigned": accept_unsigned,
-            "activate_schema": activate_schema,
-        }
-        if tier is not None:
-            asked["tier"] = tier
+        asked = {name: options[name] for name in _RESTORE if options[name] is not None}
         found = _restore(file, asked, space_id, (url, token) if data is None else _services(data, signers))
         why = found["continuity"]
         word = f"signed by {why['signer']}" if why["basis"] == "signature" else "on your word"
         return f"Restored {found['records']:,} records into {space_id} ({word}).", found
-    wish = _wish(mode, pairs, trust=trust_canonical_ids, partial=partial, follow=follow)
+    wish = _wish(mode, options)
     with _Told():
-        artifact = _artifact(file) if not _in_lines(file) else _joined(file)
+        artifact = _whole(file)
         if data is not None:
             services = _services(data, signers)
             found = services.capsules.run(
@@ -422,7 +430,7 @@ def _restore(
 ) -> dict[str, Any]:
     with _Told():
         if isinstance(where, tuple):
-            artifact = _artifact(file) if not _in_lines(file) else _joined(file)
+            artifact = _whole(file)
             with Client(*where) as client:
                 body = {"capsule": artifact, **asked}
                 made: dict[str, Any] = client.result("POST", f"/admin/{space_id}/restore_capsule", body)

@@ -67,24 +67,22 @@ def environment(**more: str) -> dict[str, str]:
     return {**own, "PYTHONPATH": str(ROOT), "NOEMA_EMBEDDER": "none", **more}
 
 
+def serve_command(data: Path, *options: str) -> list[str]:
+    """`noema serve` over a data folder, on a port that is free."""
+    command = [sys.executable, "-P", "-m", "functions.cli", "serve", "--port", "0", "--data", str(data)]
+    return [*command, *options]
+
+
 @contextmanager
 def serving(data: Path, *options: str, **env: str) -> Iterator[Service]:
     """The service over a data folder, until the block ends."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "functions.cli",
-        "serve",
-        "--port",
-        "0",
-        "--data",
-        str(data),
-        *options,
-    ]
     with tempfile.NamedTemporaryFile() as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, env=environment(**env), cwd=ROOT
+            serve_command(data, *options),
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            env=environment(**env),
+            cwd=ROOT,
         )
         try:
             yield _ready(process, errors)

@@ -4,7 +4,6 @@ import json
 import shutil
 import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import httpx
@@ -16,7 +15,7 @@ from functions.bootstrap import build
 from functions.local.events import http_event
 from functions.routing import respond
 from functions.settings import Settings, read_settings
-from tests.e2e.local import ROOT, environment, serving
+from tests.e2e.local import ROOT, environment, serve_command, serving
 
 
 def test_the_three_printed_lines_work(tmp_path: Path) -> None:
@@ -128,18 +127,7 @@ def test_a_stop_is_graceful(tmp_path: Path, number: int) -> None:
 
 def test_a_program_reads_where_it_listens(tmp_path: Path) -> None:
     """With --json one JSON value on standard output says that it is ready, and where."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        "functions.cli",
-        "serve",
-        "--port",
-        "0",
-        "--data",
-        str(tmp_path),
-        "--json",
-    ]
+    command = serve_command(tmp_path, "--json")
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment(), cwd=ROOT) as process:
         try:
             assert process.stdout is not None

@@ -62,6 +62,13 @@ _MANY: Final = frozenset(
 _STATES: Final = frozenset({"running", "completed", "failed", "cancelled"})
 
 
+class Settled(msgspec.Struct, frozen=True):
+    """A statement as it may run; None if all it says is on record. `on_record`: Assertions left out as such."""
+
+    statement: KmlStatement | None
+    on_record: tuple[str, ...] = ()
+
+
 class Rules(msgspec.Struct, frozen=True):
     """What holds for the commands of one conversation.
 
@@ -92,66 +99,45 @@ class Rules(msgspec.Struct, frozen=True):
         view: View,
         env: Environment,
         *,
-        sees: Callable[[AnyElement], bool],
+        sees: Callable[[AnyElement], bool] = lambda _: True,
     ) -> Settled:
-        """As `settle`, by these rules."""
-        return settle(statement, parameters, self, view, env, sees=sees)
+        """A model's statement as it may run: parameters bound, checked, and with what only the host knows filled in.
 
+        Args:
+            statement: as it was parsed.
+            parameters: that came with the call.
+            view: the state it will run on.
+            env: the schema in force.
+            sees: whether an element exists for whoever the run is made for.
 
-class Settled(msgspec.Struct, frozen=True):
-    """A statement as it may run; None if all it says is on record. `on_record`: Assertions left out as such."""
-
-    statement: KmlStatement | None
-    on_record: tuple[str, ...] = ()
-
-
-def settle(
-    statement: KmlStatement,
-    parameters: dict[str, Any],
-    rules: Rules,
-    view: View,
-    env: Environment,
-    *,
-    sees: Callable[[AnyElement], bool] = lambda _: True,
-) -> Settled:
-    """A model's statement as it may run: parameters bound, checked, and with what only the host knows filled in.
-
-    Args:
-        statement: as it was parsed.
-        parameters: that came with the call.
-        rules: of the conversation.
-        view: the state it will run on.
-        env: the schema in force.
-        sees: whether an element exists for whoever the run is made for.
-
-    Raises:
-        NoemaError: NotAuthorized or InvalidInput, in words that tell the model what to do instead.
-    """
-    taken = sorted(parameters.keys() & rules.reserved.keys())
-    if taken:
-        raise refuse(f"the parameter :{taken[0]} is bound already; leave it out of `parameters`")
-    bound = bind(statement, {**parameters, **rules.reserved})
-    block = Block.of(bound, view, env, sees)
-    kept: list[MutationClause] = []
-    known: list[str] = []
-    for clause in clauses_of(bound):
-        try:
-            kept.append(_clause(clause, rules, block))
-        except OnRecord as found:
-            handle = getattr(clause, "handle", None)
-            if handle is not None and any(
-                _names(other, handle) for other in clauses_of(bound) if other is not clause
-            ):
-                raise refuse(
-                    f"the claim ?{handle} is on record already from this message: write {found.element} for it",
-                    code="IdentityConflict",
-                    id=found.element,
-                ) from None
-            known.append(found.element)
-    if not kept:
-        return Settled(None, tuple(known))
-    single = not isinstance(bound, Mutate)
-    return Settled(kept[0] if single else Mutate(clauses=tuple(kept)), tuple(known))
+        Raises:
+            NoemaError: NotAuthorized or InvalidInput, in words that tell the model what to do instead.
+        """
+        taken = sorted(parameters.keys() & self.reserved.keys())
+        if taken:
+            raise refuse(f"the parameter :{taken[0]} is bound already; leave it out of `parameters`")
+        bound = bind(statement, {**parameters, **self.reserved})
+        block = Block.of(bound, view, env, sees)
+        kept: list[MutationClause] = []
+        known: list[str] = []
+        for clause in clauses_of(bound):
+            try:
+                kept.append(_clause(clause, self, block))
+            except OnRecord as found:
+                handle = getattr(clause, "handle", None)
+                if handle is not None and any(
+                    _names(other, handle) for other in clauses_of(bound) if other is not clause
+                ):
+                    raise refuse(
+                        f"the claim ?{handle} is on record already from this message: write {found.element} for it",
+                        code="IdentityConflict",
+                        id=found.element,
+                    ) from None
+                known.append(found.element)
+        if not kept:
+            return Settled(None, tuple(known))
+        single = not isinstance(bound, Mutate)
+        return Settled(kept[0] if single else Mutate(clauses=tuple(kept)), tuple(known))
 
 
 def _names(node: object, handle: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from core.agents.tools.cognition import ALLOWED, Rules, clauses_of, settle
+from core.agents.tools.cognition import ALLOWED, Rules, clauses_of
 from core.agents.tools.terms import Captured
 from core.agents.vocabulary import ORGANIZATION, PERSON, PLACE, TOOL
 from core.errors import NoemaError
@@ -65,7 +65,7 @@ class Space:
 
     def settle(self, text: str, **parameters: Any) -> str | None:
         """The command as it may run, as text; None if there is nothing left to do."""
-        found = settle(parse(text), parameters, self.rules, self.state, environment_of(self.state.meta))  # type: ignore[arg-type]
+        found = self.rules.settle(parse(text), parameters, self.state, environment_of(self.state.meta))  # type: ignore[arg-type]
         self.on_record = found.on_record
         return None if found.statement is None else format_command(found.statement)
 
@@ -189,7 +189,7 @@ def test_a_parameter_of_the_host_cannot_be_given(space: Space):
     for name in ("msg1", "who2", "self", "counterparty"):
         command = parse('ENSURE PROPOSITION (:who1, "timezone", "UTC")')
         with pytest.raises(NoemaError, match=f":{name} is bound already"):
-            settle(command, {name: {"id": "C-1"}}, space.rules, space.state, environment_of(space.state.meta))  # type: ignore[arg-type]
+            space.rules.settle(command, {name: {"id": "C-1"}}, space.state, environment_of(space.state.meta))  # type: ignore[arg-type]
 
 
 def test_a_second_thing_of_one_name_is_refused_with_the_first_ones_id(space: Space):
@@ -208,12 +208,10 @@ def test_no_refusal_tells_of_what_the_caller_may_not_see(space: Space):
     """A Concept that is hidden from the caller is no second one to them, and its id is not told."""
     statement: Any = parse('CREATE CONCEPT ?x { TYPE "Place" NAME "Berlin" }')
     env = environment_of(space.state.meta)
-    settled = settle(
-        statement, {}, space.rules, space.state, env, sees=lambda found: found.id != space.berlin
-    )
+    settled = space.rules.settle(statement, {}, space.state, env, sees=lambda found: found.id != space.berlin)
     assert settled.statement is not None
     claim: Any = parse('ASSERT (:who1, "lives_in", {type: "Place", key: "berlin"}) {by: :who1, mode: "stated", evidence: :msg1}')  # fmt: skip
-    assert settle(claim, {}, space.rules, space.state, env, sees=lambda _: False).on_record == ()
+    assert space.rules.settle(claim, {}, space.state, env, sees=lambda _: False).on_record == ()
 
 
 def test_client_keys_are_of_the_conversation(space: Space):
@@ -280,13 +278,8 @@ def test_every_shape_of_mutation_is_decided(space: Space, clause: Any):
     names = parameter_names(clause) - space.rules.reserved.keys()
     for value in ({"id": "C-1"}, "completed", 1):  # which of them fits where the place takes one at all
         try:
-            settled = settle(
-                clause,
-                dict.fromkeys(names, value),
-                space.rules,
-                space.state,
-                environment_of(space.state.meta),
-            )
+            given = dict.fromkeys(names, value)
+            settled = space.rules.settle(clause, given, space.state, environment_of(space.state.meta))
         except NoemaError:
             continue
         assert settled.statement is not None
