@@ -18,7 +18,7 @@ import msgspec
 from core.agents.formation.captured import ensure_reader
 from core.agents.formation.ending import why
 from core.agents.maintenance.ending import Reaction, react
-from core.agents.maintenance.material import ROLE, Look, Material, gather, stretch_of, worn_of
+from core.agents.maintenance.material import ROLE, Look, Material, gather
 from core.agents.maintenance.phases import SCOPES, Phase
 from core.agents.maintenance.products import find_products, record_products
 from core.agents.maintenance.quizzing import Quiz, make_quiz, read_quiz
@@ -191,20 +191,21 @@ class _Phase:
         """Work the next phase, or say that none is left."""
         record = self._sitting.record
         phases = SCOPES[msgspec.convert(record.text("scope"), MaintenanceScope)]
-        look = self._look(self._load())
-        for number in range(record.count("phase"), len(phases)):
-            material = gather(phases[number], look)
-            if material.empty:
+        state = self._load()
+        places = self._places()
+        for number, phase in enumerate(phases):
+            if phase.name in places:
                 continue
-            return self._one(phases[number], number, material)
-        return Sat(over=True, marks=self._ends(look))
+            material = gather(phase, self._look(state, phase))
+            if material.empty:
+                places[phase.name] = material.place
+            elif number >= record.count("phase"):  # else it came up behind this run, and is for the next
+                return self._one(phase, number, material)
+        return Sat(over=True, marks=_marks(places))
 
-    def _ends(self, look: Look) -> Row:
-        """Where the looks of the next run begin."""
-        ends: Row = {"seen_place": stretch_of(look).place}
-        if self._sitting.record.text("scope") == "full":
-            ends["worn_place"] = worn_of(look).place
-        return ends
+    def _places(self) -> dict[str, str | None]:
+        """Where the next looks of the phases begin that this run has ended."""
+        return msgspec.json.decode(self._sitting.record.text("places") or "{}", type=dict[str, str | None])
 
     def _one(self, phase: Phase, number: int, material: Material) -> Sat:
         sitting, record = self._sitting, self._sitting.record
@@ -212,7 +213,7 @@ class _Phase:
         goes = record.count("goes") + 1 if begun else 1
         step = _Step(phase, number, (record.count("since") if begun else 0) or self._load().ver)
         if goes > MAX_GOES:
-            return self._leave(step, "warn", "model_no_progress")
+            return self._leave(step, material, "warn", "model_no_progress")
         row: Row = {"phase": number, "goes": goes, "since": step.since}
         sitting.pen.write(row, lambda draft: void(ensure_reader(draft)))
         finished, commits = self._run(step, material, self._load())
@@ -228,14 +229,28 @@ class _Phase:
         if reaction in ("again", "failed"):
             sitting.pen.write(self._spent(), note=told)
             return Sat(failed=reason)
-        return self._leave(step, reaction, reason, told)
+        return self._leave(step, material, reaction, reason, told)
 
     def _leave(
-        self, step: _Step, reaction: Reaction, reason: str, told: dict[str, Json] | None = None
+        self,
+        step: _Step,
+        material: Material,
+        reaction: Reaction,
+        reason: str,
+        told: dict[str, Json] | None = None,
     ) -> Sat:
         """End a phase: what was made of what, and the row, in one transaction."""
         sitting, record = self._sitting, self._sitting.record
-        row: Row = {"phase": step.number + 1, "goes": None, "since": None, **self._spent()}
+        places = self._places()
+        if reaction != "offline":  # what nobody looked at is looked at next time
+            places[step.phase.name] = material.place
+        row: Row = {
+            "phase": step.number + 1,
+            "goes": None,
+            "since": None,
+            "places": msgspec.json.encode(places).decode(),
+            **self._spent(),
+        }
         if reaction == "warn":
             row["warnings"] = add_warnings(record, [f"{step.phase.name}: {reason}"])
         key = f"maintenance:{sitting.owner}:{step.phase.name}"
@@ -245,7 +260,7 @@ class _Phase:
             record_products(draft, step.phase, products, key=key, began=self._began)
 
         sitting.pen.write(row, act, note=told)
-        return Sat(over=True, offline=reason) if reaction == "offline" else Sat()
+        return Sat(over=True, offline=reason, marks=_marks(places)) if reaction == "offline" else Sat()
 
     # --- the run
 
@@ -287,15 +302,13 @@ class _Phase:
             id=origin.principal, channel=ROLE, permissions=_RIGHTS, actors=frozenset({keeper}), strong=False
         )
 
-    def _look(self, state: SpaceState) -> Look:
-        marks = self._sitting.marks
+    def _look(self, state: SpaceState, phase: Phase) -> Look:
         return Look(
             self._view(state),
             self._sitting.policy,
             self._clock.now(),
             state.meta.salt,
-            _text(marks, "seen_place"),
-            _text(marks, "worn_place"),
+            _text(self._sitting.marks, _mark(phase.name)),
             state.meta.self_identity,
         )
 
@@ -397,6 +410,15 @@ class _Tools:
         )
         self._leased += 1
         return ToolResult(call.id, call.name, msgspec.json.encode(done.outcome).decode())
+
+
+def _mark(phase: str) -> str:
+    """The attribute of the space's marks that says where a phase goes on."""
+    return f"seen_{phase}"
+
+
+def _marks(places: dict[str, str | None]) -> Row:
+    return {_mark(name): place for name, place in places.items()}
 
 
 def void(_: object) -> None:

@@ -277,6 +277,7 @@ class Turn:
                 "failed_reason": failed,
                 "answer": msgspec.json.encode(result).decode(),
                 "report": None,
+                "places": None,
                 "step": record.count("step") + 1,
                 "updated": now,
             }

@@ -7,7 +7,7 @@ end (`core.agents.maintenance.rules`): so a memory that orders it to do so reach
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -28,7 +28,9 @@ from core.state.indexes import made_key, name_key, type_key
 from core.state.view import View
 
 ROLE: Final = "maintenance"
-MOST: Final = 20  # of anything that a phase is shown
+MOST: Final = 20  # of anything that a phase is shown,
+EPISODES: Final = 40  # but for episodes, of which a daydream must keep up with some twenty conversations
+INSIGHTS: Final = 3  # from which something may be concluded about oneself
 STRETCH: Final = 500  # new Concepts looked at in one run
 WORN: Final = 500  # old ones looked at in one full run
 LOOKED_AT: Final = 100  # of one type, the newest
@@ -44,21 +46,28 @@ _LASTING: Final = frozenset({
 
 
 class Stretch(msgspec.Struct, frozen=True):
-    """The Concepts that are new since the last run, its own and facts left out. `place`: where the next one begins."""
+    """The Concepts that are new since the last look, maintenance's own and facts left out.
+
+    place: where the next look begins, if all of these were seen to. full: there may be more of them.
+    """
 
     concepts: tuple[Concept, ...]
     place: str | None
+    full: bool = False
+
+    def after(self, shown: Sequence[Concept], wanted: Sequence[Concept]) -> str | None:
+        """Where the next look begins if of the wanted only so many were shown."""
+        return self.place if len(shown) == len(wanted) else place_of(shown[-1].id)
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What the phases are chosen from. place, worn: where the last run's looks ended."""
+    """What a phase is chosen from. `place`: where the last look of this phase ended."""
 
     view: View
     policy: MemoryPolicy
     now: Instant
     salt: str
-    place: str | None
-    worn: str | None
+    place: str | None = None
     self_identity: str | None = None
 
 
@@ -66,13 +75,15 @@ class Material(msgspec.Struct, frozen=True):
     """What one phase is about.
 
     lines: what it is shown, one JSON object each. offered: the elements that it may archive or weigh. pairs: what it
-    may merge, both ways. tasks: the SleepTasks it may take up.
+    may merge, both ways. tasks: the SleepTasks it may take up. place: where the next look of this phase begins; what
+    was not shown, and what waits for company, is looked at again.
     """
 
     lines: tuple[dict[str, Json], ...] = ()
     offered: frozenset[str] = frozenset()
     pairs: frozenset[tuple[str, str]] = frozenset()
     tasks: frozenset[str] = frozenset()
+    place: str | None = None
 
     @property
     def empty(self) -> bool:
@@ -83,22 +94,22 @@ class Material(msgspec.Struct, frozen=True):
 def stretch_of(look: Look) -> Stretch:
     """The next new Concepts."""
     found: list[Concept] = []
-    place = look.place
+    place, seen = look.place, 0
     for element in islice(look.view.ids("concept", after_place(look.place, look.salt)), STRETCH):
-        place = place_of(element)
+        place, seen = place_of(element), seen + 1
         concept = look.view.get(element)
         if isinstance(concept, Concept) and _is_of_interest(concept):
             found.append(concept)
-    return Stretch(tuple(found), place)
+    return Stretch(tuple(found), place, full=seen == STRETCH)
 
 
 def worn_of(look: Look) -> Stretch:
     """The next old Concepts that nothing has renewed: at the floor of their strength, and old enough."""
     found: list[Concept] = []
-    place: str | None = look.worn
+    place = look.place
     seen = 0
     age = look.policy.stale_event_threshold_days * _DAY_MS
-    for element in islice(look.view.ids("concept", after_place(look.worn, look.salt)), WORN):
+    for element in islice(look.view.ids("concept", after_place(look.place, look.salt)), WORN):
         seen, place = seen + 1, place_of(element)
         concept = look.view.get(element)
         if isinstance(concept, Concept) and _is_worn(concept, look, age):
@@ -138,6 +149,7 @@ def gather(phase: Phase, look: Look) -> Material:
         found.offered,
         found.pairs,
         frozenset(task.id for task in tasks),
+        found.place,
     )
 
 
@@ -165,47 +177,58 @@ def _task_line(view: View, task: Concept) -> dict[str, Json]:
 
 
 def _consolidation(look: Look) -> Material:
-    """New Events and Experiences, if there are two to compare."""
-    events = [one for one in stretch_of(look).concepts if one.schema_ref in _EVENTS]
-    return _shown(look, events[-MOST:]) if len(events) > 1 else Material()
+    """New Events and Experiences, if there are two to compare; a single one waits for company."""
+    stretch = stretch_of(look)
+    events = [one for one in stretch.concepts if one.schema_ref in _EVENTS]
+    if len(events) == 1 and not stretch.full:
+        return Material(place=look.place)
+    if len(events) < 2:
+        return Material(place=stretch.place)
+    return _shown(look, events[:EPISODES], place=stretch.after(events[:EPISODES], events))
 
 
 def _skills(look: Look) -> Material:
-    experiences = [one for one in stretch_of(look).concepts if one.schema_ref == f"{PROFILE}/Experience"]
+    stretch = stretch_of(look)
+    experiences = [one for one in stretch.concepts if one.schema_ref == f"{PROFILE}/Experience"]
+    shown = experiences[:MOST]
     skills = [
         one for one in _newest(look, f"{PROFILE}/Skill") if one.attributes.get("status") == "needs_review"
     ]
-    return _shown(look, [*experiences[-MOST:], *skills][:MOST])
+    return _shown(look, [*shown, *skills[:MOST]], place=stretch.after(shown, experiences))
 
 
 def _salience(look: Look) -> Material:
     """New memories that nobody has weighed; they may be given weight and nothing else."""
+    stretch = stretch_of(look)
     fresh = [
         one
-        for one in stretch_of(look).concepts
+        for one in stretch.concepts
         if one.facets.get(MNEMONIC, {}).get("salience") is None and one.schema_ref in _EVENTS | {COMMITMENT}
     ]
-    return _shown(look, fresh[-MOST:], offered=True)
+    shown = fresh[:EPISODES]
+    return _shown(look, shown, offered=True, place=stretch.after(shown, fresh))
 
 
 def _identity(look: Look) -> Material:
     """Things of one type and one name. People are left out: a name is shared by many."""
+    stretch = stretch_of(look)
     pairs: list[tuple[Concept, Concept]] = []
-    for one in stretch_of(look).concepts:
+    for one in stretch.concepts:
         if one.name is None or one.schema_ref in _LASTING | _EVENTS:
             continue
         for other_id in look.view.find(name_key(one.name))[:MOST]:
             other = look.view.get(other_id)
             if isinstance(other, Concept) and other.id < one.id and _may_be_one(one, other):
                 pairs.append((one, other))
-    pairs = pairs[:MOST]
+    shown = pairs[:MOST]
     lines = [
         {"may_be_one": [one.id, other.id], "type": one.schema_ref, "keys": [one.key, other.key]}
-        for one, other in pairs
+        for one, other in shown
     ]
-    shown = _shown(look, {each.id: each for pair in pairs for each in pair}.values())
-    both = frozenset(ends for one, other in pairs for ends in ((one.id, other.id), (other.id, one.id)))
-    return Material((*shown.lines, *lines), pairs=both)
+    place = stretch.after([one for one, _ in shown], [one for one, _ in pairs])
+    told = _shown(look, {each.id: each for pair in shown for each in pair}.values(), place=place)
+    both = frozenset(ends for one, other in shown for ends in ((one.id, other.id), (other.id, one.id)))
+    return Material((*told.lines, *lines), pairs=both, place=place)
 
 
 def _may_be_one(one: Concept, other: Concept) -> bool:
@@ -234,16 +257,20 @@ def _commitments(look: Look) -> Material:
 def _self_model(look: Look) -> Material:
     """What was learned lately, if it is enough to see oneself in."""
     insights = [one for one in _newest(look, f"{PROFILE}/Insight") if place_of(one.id) > (look.place or "")]
-    return _shown(look, insights[:MOST]) if len(insights) >= 3 else Material()
+    if len(insights) < INSIGHTS:
+        return Material(place=look.place)
+    return _shown(look, insights[:MOST], place=place_of(insights[0].id))
 
 
 def _imports(look: Look) -> Material:
-    brought = [one for one in stretch_of(look).concepts if one.system.origin.import_id is not None]
-    return _shown(look, brought[:MOST])
+    stretch = stretch_of(look)
+    brought = [one for one in stretch.concepts if one.system.origin.import_id is not None]
+    return _shown(look, brought[:MOST], place=stretch.after(brought[:MOST], brought))
 
 
 def _retention(look: Look) -> Material:
-    return _shown(look, worn_of(look).concepts, offered=True)
+    worn = worn_of(look)
+    return _shown(look, worn.concepts, offered=True, place=worn.place)
 
 
 _GATHER: Final[Mapping[str, Callable[[Look], Material]]] = {
@@ -265,7 +292,9 @@ def _newest(look: Look, schema_ref: str) -> Iterator[Concept]:
             yield found
 
 
-def _shown(look: Look, concepts: Iterable[Concept], *, offered: bool = False) -> Material:
+def _shown(
+    look: Look, concepts: Iterable[Concept], *, offered: bool = False, place: str | None = None
+) -> Material:
     """Concepts as lines, with their versions, so that what is written can say on which it rests."""
     lines: list[dict[str, Json]] = []
     for concept in concepts:
@@ -273,4 +302,4 @@ def _shown(look: Look, concepts: Iterable[Concept], *, offered: bool = False) ->
         if line is not None:
             lines.append({**row_of(line, _TEXT), "version": concept.system.version})
     ids = frozenset(str(line["id"]) for line in lines)
-    return Material(tuple(lines), ids if offered else frozenset())
+    return Material(tuple(lines), ids if offered else frozenset(), place=place)

@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from core.agents.maintenance import rules
+from core.agents.maintenance import material, rules
 from core.agents.maintenance.decay import MNEMONIC, SLEEP_TASK
-from core.agents.maintenance.material import ROLE
+from core.agents.maintenance.material import EPISODES, ROLE
 from core.agents.maintenance.phases import PHASES, SCOPES
 from core.agents.maintenance.tasks import ABOUT
 from core.agents.prompts import maintenance as prompts
@@ -222,6 +222,60 @@ def test_what_was_looked_at_once_is_not_looked_at_again():
 
     assert world.maintained().get("phases") is None
     assert len(world.model.asked) == 2
+
+
+def test_what_one_scope_passes_over_another_still_sees():
+    """A quick run does not consolidate, so what came before it is new to the next daydream."""
+    world = keeping(last=says("Nothing."))
+    world.event("a", "tea")
+    world.event("b", "tea")
+    world.maintained("quick")
+    assert world.model.asked == []
+
+    world.maintained("daydream")
+    assert [phase_of(request) for request in world.model.asked] == ["consolidation", "salience"]
+
+
+def test_a_single_episode_waits_for_company():
+    """One Event consolidates nothing; with the next one it is looked at."""
+    world = keeping(last=says("Nothing."))
+    one = world.event("a", "tea")
+    world.maintained()
+    assert [phase_of(request) for request in world.model.asked] == ["salience"]
+
+    two = world.event("b", "tea")
+    world.maintained()
+    (request,) = [each for each in world.model.asked if phase_of(each) == "consolidation"]
+    assert [line["id"] for line in table_of(request)] == [one.id, two.id]
+
+
+def test_more_than_a_phase_is_shown_is_shown_by_the_next_run():
+    """Forty at a time, in order; none is passed over and none shown twice."""
+    world = keeping(last=says("Nothing."))
+    events = [world.event(f"e{n}", "tea") for n in range(EPISODES + 5)]
+    world.maintained()
+    world.maintained()
+
+    shown = [
+        [line["id"] for line in table_of(request)]
+        for request in world.model.asked
+        if phase_of(request) == "consolidation"
+    ]
+    assert shown == [[one.id for one in events[:EPISODES]], [one.id for one in events[EPISODES:]]]
+
+
+def test_a_long_stretch_without_anything_of_interest_is_passed_over(monkeypatch: pytest.MonkeyPatch):
+    """A window full of other things moves the place on, also where a later phase had something to do."""
+    monkeypatch.setattr(material, "STRETCH", 5)
+    world = keeping(last=says("Nothing."))
+    for n in range(7):
+        world.concept(TOPIC, f"t{n}", name=f"t{n}")
+    world.event("a", "tea")
+    world.event("b", "tea")
+    for _ in range(3):
+        world.maintained()
+
+    assert [phase_of(request) for request in world.model.asked] == ["consolidation", "salience"]
 
 
 def test_an_empty_space_costs_nothing():
@@ -621,7 +675,7 @@ def test_how_a_phase_can_end(name: str):
     assert world.report(number)["settlement"]["decay"]["decayed"] == 2
     assert ("m_daydream" in world.marks()) is (status == "completed")
     looked = status == "completed" and "offline" not in str(warning)
-    assert ("seen_place" in world.marks()) is looked
+    assert ("seen_consolidation" in world.marks()) is looked
 
 
 def test_a_failed_run_rests_before_the_next():
@@ -677,7 +731,7 @@ def test_a_day_without_budget_is_maintained_by_rules():
     assert world.run().status == "completed"
     assert world.model.asked == []
     assert world.found(number).extra["warnings"] == ["phases_offline: model_micros"]
-    assert "seen_place" not in world.marks()
+    assert "seen_consolidation" not in world.marks()
 
 
 def test_a_model_without_tools_maintains_nothing():
