@@ -118,7 +118,8 @@ def _work(found: Services, given: argparse.Namespace) -> tuple[int, dict[str, An
     if given.task == "shadow-eval" and given.policy is not None:
         found.shadows.submit(OPERATOR, space, _wish(given))
     deadline = found.clock.now() + given.seconds * 1000
-    left = WORK[_WORKS[given.task]](found, space, deadline)
+    do = _form if given.task == "formation" else WORK[_WORKS[given.task]]
+    left = do(found, space, deadline)
     if given.task == "shadow-eval":
         report = last_report(found.table, space)
         told["report"] = None if report is None else msgspec.to_builtins(report)
@@ -129,6 +130,18 @@ def _work(found: Services, given: argparse.Namespace) -> tuple[int, dict[str, An
         if record.status == "failed":
             return FAILED, {**told, "reason": record.text("failed_reason")}
     return (LEFT if left else DONE), told
+
+
+def _form(found: Services, space: str, deadline: int) -> bool:
+    """Form what waits, and make each run of maintenance that formation gives way to; whether some is left."""
+    before = -1
+    while True:
+        left = WORK[FORMATION](found, space, deadline)
+        formed = found.spaces.head(space).number("formed")
+        if not left or formed == before or found.clock.now() >= deadline:
+            return left
+        before = formed
+        WORK[MAINTENANCE](found, space, deadline)
 
 
 def _wish(given: argparse.Namespace) -> ShadowInput:

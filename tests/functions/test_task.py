@@ -71,6 +71,21 @@ def test_formation(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     assert world.services.spaces.head("demo").number("formed") == 1
 
 
+def test_formation_makes_the_runs_it_gives_way_to(world: World, capsys: pytest.CaptureFixture[str]) -> None:
+    """A long queue is formed to its end by one task, with the maintenance that falls due on the way."""
+    for n in range(44):
+        talk = {"messages": [{"role": "user", "content": f"I love tea {n}."}]}
+        assert world.ask("POST", "/v1/demo/formation", talk, token=world.token()).status == 200
+    assert run(world, capsys, "formation", "--space", "demo")[0] == DONE
+
+    assert world.services.spaces.head("demo").number("formed") == 45
+    records = world.services.conversations.newest("demo", "maintenance", 10)
+    assert [(record.text("scope"), record.status) for record in records] == [
+        ("quick", "completed"),
+        ("daydream", "completed"),
+    ]
+
+
 def test_maintenance_of_its_own_and_one_that_waits(world: World, capsys: pytest.CaptureFixture[str]) -> None:
     """With a scope it starts a run; without, it makes the one that waits, or nothing."""
     code, told = run(world, capsys, "maintenance", "--space", "demo", "--scope", "full")

@@ -1,6 +1,7 @@
 """Shadow evaluation: a policy tried on a copy, blind, one at a time, and without a trace in the space."""
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -18,19 +19,20 @@ from core.agents.vocabulary import EVENT
 from core.errors import NoemaError
 from core.model.elements import Concept, Origin
 from core.models.chat import ChatReply, ChatRequest, ModelFault
+from core.ports import Unavailable
 from core.protocol.http_types import MemoryPolicy, RecallBudget
 from core.protocol.memory_types import ShadowInput
 from core.service.maintenance import Maintenance
 from core.service.recall import Recall
 from core.service.recall_thinking import Thinking
-from core.service.shadow import FRESH_MS, Fork, Shadows, Worked
+from core.service.shadow import CLAIM_MS, FRESH_MS, Fork, Shadows, Worked
 from core.service.shadow_fork import fork_table
 from core.service.shadow_row import last_report, shadow_sk
 from core.service.upkeep import Upkeep
 from core.service.values import Proposal
 from core.storage.layout import ALL_ROWS, space_pk
 from core.transaction.draft import Draft
-from tests.doubles import FixedModels, ScriptedModel, says
+from tests.doubles import Crash, FailingTable, Faults, FixedModels, ScriptedModel, says
 from tests.recalling import Recalling
 from tests.services import MINUTE, World
 
@@ -402,3 +404,28 @@ def test_a_space_with_a_log_that_keeps_moving_is_not_copied_half() -> None:
     with pytest.raises(NoemaError) as refused:
         fork_table(Losing(), "home")  # type: ignore[arg-type]
     assert (head.ver > 1, refused.value.code) == (True, "ServiceUnavailable")
+
+
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("error", [Crash, Unavailable])
+def test_a_fault_at_any_write_loses_no_evaluation(after: bool, error: Any) -> None:
+    """Killed or cut off at each write: another worker goes on, each question is compared once, and the space is as it was."""
+    for at in range(50):
+        world = shadowing()
+        world.shadows.submit(world.caller, "home", NEW)
+        before = everything(world)
+        faults = Faults([at], after=after, error=error)
+        one = Shadowing(FailingTable(world.table, faults), world.objects, world.clock, seed=4)
+        with suppress(Crash, NoemaError):
+            one.work()
+        world.clock.advance(CLAIM_MS + 1)
+        other = Shadowing(world.table, world.objects, world.clock, seed=8)
+        other.work()
+
+        report = other.report()
+        assert (report.status, report.replayed) == ("completed", 2), at
+        assert [each.query for each in report.samples] == ["Where does Alice live?", "What does Alice love?"]
+        assert everything(world) == before, at
+        if faults.count <= at:
+            return
+    pytest.fail("the evaluation never ended")
