@@ -68,17 +68,20 @@ def install(home: Path, name: str) -> None:
 
 
 def leftovers(home: Path) -> list[str]:
-    """Packages in the environment that none of its locks names any more."""
-    code = (
-        "from importlib.metadata import distributions as d; print(*{each.metadata['Name'] for each in d()})"
-    )
-    told = subprocess.run([home / "bin" / "python", "-c", code], capture_output=True, text=True, check=False)
-    locks = [ROOT / "requirements" / f"{each}.lock" for each, where in HOMES.items() if where == home.name]
-    named = {
-        line.partition("==")[0] for lock in locks for line in lock.read_text().splitlines() if "==" in line
-    }
-    kept = {"pip", *map(canonical, named)}
-    return sorted(each for each in told.stdout.split() if canonical(each) not in kept)
+    """Packages that a lock the environment was made from named, and none of its locks names any more.
+
+    What somebody put there by hand, such as the weights of an embedder, stands in no lock and stays.
+    """
+    here = [name for name, where in HOMES.items() if where == home.name]
+    before = set().union(*(named(home / f"{name}.lock") for name in here))
+    now = set().union(*(named(ROOT / "requirements" / f"{name}.lock") for name in here))
+    return sorted(before - now)
+
+
+def named(lock: Path) -> set[str]:
+    """The packages that a lock names; none if there is no such lock."""
+    lines = lock.read_text("utf-8").splitlines() if lock.exists() else []
+    return {canonical(line.partition("==")[0]) for line in lines if "==" in line}
 
 
 def canonical(name: str) -> str:
