@@ -113,9 +113,8 @@ ENDPOINTS: Final[dict[str, Endpoint]] = {
     "facts_agents": Endpoint("GET", f"{_FACTS}/agents", "reads"),
     "list_checkpoints": Endpoint("GET", f"{_FACTS}/checkpoints", "reads"),
     "export_facts": Endpoint("GET", f"{_FACTS}/export", "reads"),
-    "get_fact": Endpoint(
-        "GET", f"{_FACTS}/{{fact_id}}", "reads"
-    ),  # behind the fixed names it could be taken for
+    # Behind the fixed names it could be taken for.
+    "get_fact": Endpoint("GET", f"{_FACTS}/{{fact_id}}", "reads"),
     "remember_fact": Endpoint("POST", _FACTS, "writes"),
     "extract_facts": Endpoint("POST", f"{_FACTS}/extract", "writes"),
     "revise_fact": Endpoint("POST", f"{_FACTS}/revise", "writes"),

@@ -81,10 +81,11 @@ def commands(people: int) -> dict[str, Command]:
         "FIND by key": lambda turn: (find, {"k": person(turn)}),
         "two-hop join": lambda turn: (hops, {"k": person(turn)}),
         "COUNT with OPTIONAL": lambda turn: (counts, {"k": person(turn)}),
+        # Never kept.
         "BELIEF over 500": lambda _: (
             f"{belief} WITH EPISTEMIC {{purpose: :p}}",
             {"p": os.urandom(4).hex()},
-        ),  # never kept
+        ),
         "BELIEF, kept": lambda _: (belief, {}),
         "SEARCH": lambda turn: (
             search,

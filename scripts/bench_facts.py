@@ -26,9 +26,8 @@ from functions.logs import logger
 from tests.functions.world import World
 
 AGENT = "bench"
-WARM_UP = (
-    300  # queries before any is timed: a word's postings are taken from the state when it is first asked for
-)
+# Queries before any is timed: a word's postings are taken from the state when it is first asked for.
+WARM_UP = 300
 PART = 5000  # facts of one commit
 VOCABULARY = 20_000
 

@@ -24,11 +24,12 @@ MAX_NAME: Final = 256
 MAX_CONTEXT: Final = 4096
 MAX_LEAD_MS: Final = 24 * 3600 * 1000  # a message cannot have been said more than a day after it arrived
 
+# Any other role: `message` (contract §4.7).
 EVIDENCE_CLASS: Final = {
     "user": "user_statement",
     "assistant": "agent_statement",
     "tool": "tool_result",
-}  # any other role: `message` (contract §4.7)
+}
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -402,9 +402,8 @@ def transaction_of(state: SpaceState) -> str:
 
 def seal(payload: Payload) -> dict[str, Any]:
     """The artifact around a payload: canonical digest, no proofs yet."""
-    body = msgspec.json.decode(
-        msgspec.json.encode(payload)
-    )  # JSON's own types, as everybody else will read it
+    # JSON's own types, as everybody else will read it.
+    body = msgspec.json.decode(msgspec.json.encode(payload))
     digest = digest_of(body)
     integrity = {"content_digest": digest, "digest_profile": PROFILE, "proofs": []}
     return {"format": FORMAT, "version": VERSION, "payload": body, "integrity": integrity}

@@ -88,9 +88,8 @@ class Admin:
             )
 
         def private(_: SpaceState) -> Proposal:
-            return Proposal(
-                None, head={PUBLIC: False, GOVERNED: False}
-            )  # an earlier space of this id may have been public
+            # An earlier space of this id may have been public.
+            return Proposal(None, head={PUBLIC: False, GOVERNED: False})
 
         self._commits.create(wish.space_id, describe, origin=caller.origin, deadline=deadline, seed=private)
         return self.info(wish.space_id)

@@ -153,9 +153,8 @@ class Byok:
         elif moved:
             raise _invalid("api_key", "api_key must come along: a stored key goes to no other address")
         now = self._clock.now()
-        changed_at = max(
-            now, number_in(before, "updated_at") + 1
-        )  # so that each change can be told from the last
+        # So that each change can be told from the last.
+        changed_at = max(now, number_in(before, "updated_at") + 1)
         return {**row, "instance": instance, "updated_at": changed_at, "updated_by": caller.subject}
 
     def _write(self, writes: list[Write], space_id: str) -> None:

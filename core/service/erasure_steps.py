@@ -90,9 +90,8 @@ class ErasureSteps:
         self._upkeep = upkeep
         self._entropy = entropy
         self._job = job
-        self._pieces = Pieces(
-            spaces.objects, Cache(_PIECES_BYTES)
-        )  # not the shared cache: it must not survive
+        # Not the shared cache: it must not survive.
+        self._pieces = Pieces(spaces.objects, Cache(_PIECES_BYTES))
         self._rewritten: dict[str, list[tuple[SegmentRef, bytes]] | None] = {}
 
     # --- the log

@@ -17,9 +17,8 @@ from core.models.budget import estimate, estimate_request
 from core.models.chat import ChatModel, ChatReply, ChatRequest, ModelFault, Usage
 from core.service.thinking import Allowance, Unlimited
 
-SHOWN_TOKENS: Final = (
-    12_000  # of facts in one request; an answer of a thousand tokens cannot stand in for more
-)
+# Of facts in one request; an answer of a thousand tokens cannot stand in for more.
+SHOWN_TOKENS: Final = 12_000
 TEXT_TOKENS: Final = 24_000  # of a text that facts are taken from
 Role = Literal["formation", "maintenance"]
 Allowances = Callable[[str, Role, ChatModel], Allowance]

@@ -32,9 +32,8 @@ from core.service.faults import reading
 from core.service.values import Caller
 from core.state.view import View
 
-EMBED_MS: Final = (
-    5_000  # how long a recall waits for an embedder; then words and age alone rank, and the answer says so
-)
+# How long a recall waits for an embedder; then words and age alone rank, and the answer says so.
+EMBED_MS: Final = 5_000
 
 
 class Meanings(Protocol):

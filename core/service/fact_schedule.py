@@ -45,9 +45,8 @@ from core.storage.layout import (
 )
 
 SOON_MS: Final = 10 * 60_000  # from a write to the consolidation that sees it
-IDLE_MS: Final = (
-    7 * 24 * 3600 * 1000
-)  # between consolidations of facts that nobody writes; a weight halves in 30 days
+# Between consolidations of facts that nobody writes; a weight halves in 30 days.
+IDLE_MS: Final = 7 * 24 * 3600 * 1000
 CLAIM_MS: Final = 20 * 60_000  # when a run that died is taken over: longer than any run may last
 _MARGIN_MS: Final = 60_000  # by which clocks may differ
 _SWEPT: Final = 1_000  # spaces that one tick hints at

@@ -79,13 +79,8 @@ LATER_PAUSE_MS: Final = 15 * 60 * 1000
 HINT_GRACE_MS: Final = 60_000  # how long a hint may take before the sweep sends another
 # Of a row, what attempts with a model left; a conversation that begins anew is without it.
 _ATTEMPTS: Final = ("reader", "window", "goes", "turns", "spent", "reviewed", "again")
-_READ: Final = (
-    "captured",
-    "done",
-    "evidence",
-    "claims",
-    "commitments",
-)  # how far its messages were filed and read
+# How far its messages were filed and read.
+_READ: Final = ("captured", "done", "evidence", "claims", "commitments")
 
 # Faults that say nothing of the conversation: the drain stops, and the next one goes on from the row.
 _TRANSIENT: Final = frozenset(["ServiceUnavailable", "SerializationConflict", "OutcomeUnknown"])

@@ -11,7 +11,6 @@ conversation already. The row becomes `completed` and the mark moves in one tran
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable
 from typing import Final
 
@@ -53,6 +52,7 @@ from core.models.chat import (
 )
 from core.models.run import Finished, Script, converse, goes_on
 from core.ports import Clock, Row, Update, When
+from core.protocol.canonical import digest_of_bytes
 from core.schema.environment import environment_of
 from core.service.agent_tools import Toolbox, Writing
 from core.service.commit import Commits
@@ -74,9 +74,8 @@ RUN_MS: Final = 30 * 60 * 1000  # contract §4.6: of all runs over one conversat
 MAX_GOES: Final = 5  # times a window is begun without being finished: workers that die, turns too short
 MAX_REPLY: Final = 4096  # tokens of one reply
 MAX_REPORT: Final = 2_000  # characters of the model's last words on the record
-LIMITS: Final = Limits(
-    turns=200, tokens=3_000_000
-)  # contract §4.6, and a bound on what a conversation may cost
+# Contract §4.6, and a bound on what a conversation may cost.
+LIMITS: Final = Limits(turns=200, tokens=3_000_000)
 
 
 def _unlimited(space_id: str, model: ChatModel) -> Allowance:  # noqa: ARG001 - as a ledger's
@@ -141,10 +140,8 @@ class Mind:
         """
         try:
             model = self.models.of(place.space_id, WORK)
-        except (
-            NoemaError,
-            ModelFault,
-        ) as error:  # a model of the space's own whose key cannot be opened, say
+        except (NoemaError, ModelFault) as error:
+            # A model of the space's own whose key cannot be opened, say.
             return Outcome("again", f"model_unusable: {getattr(error, 'code', 'ModelFault')}")
         if model is None:
             return None
@@ -159,9 +156,8 @@ class Mind:
         except NoemaError as error:
             if error.code != "ResourceExhausted":
                 raise
-            return Outcome(
-                "offline", "model_budget"
-            )  # a budget in money, and nobody said what the model costs
+            # A budget in money, and nobody said what the model costs.
+            return Outcome("offline", "model_budget")
         return _Reader(self, terms, place, lease).read()
 
 
@@ -421,7 +417,7 @@ class _Reader:
                     inputs=tuple(element for one in captured for element in one.all),
                     outputs=products.all,
                     associated_actors=(ensure_reader(draft).id,),
-                    parameters_digest=_digest(f"{self._model.name} {VERSION}"),
+                    parameters_digest=digest_of_bytes(f"{self._model.name} {VERSION}".encode()),
                 )
             writes, head = place.ends(place.record)
             claims = len(products.claims)
@@ -507,10 +503,6 @@ def _tokens(record: Record) -> int:
 
 def _origin(record: Record) -> Origin:
     return Origin(record.text("user") or "unknown", record.text("channel") or "rest")
-
-
-def _digest(text: str) -> str:
-    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _answer(evidence: int, claims: int, commitments: int, report: str) -> str:

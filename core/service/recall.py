@@ -59,9 +59,8 @@ DEADLINE_MS: Final = 25_000  # below the 29 s of API Gateway
 EMBEDDING_MS: Final = 2_000  # for embedding a question; after that words alone rank, and the answer says so
 RESERVE_MS: Final = 1_500  # of it, to cite and to keep the record in
 ERASED: Final = "something was erased while this was answered; ask again"
-_KEPT_QUERY: Final = (
-    4000  # characters of a question on record, so that the record is one row and expires whole
-)
+# Characters of a question on record, so that the record is one row and expires whole.
+_KEPT_QUERY: Final = 4000
 _KEPT_ANSWER: Final = 100_000
 _PAGE_BYTES: Final = 6_000  # of an answer over MCP: below, it is one page
 _KEPT_BYTES: Final = 120_000

@@ -206,10 +206,8 @@ class Spaces:
         if time is not None and time > self.clock.now():
             raise NoemaError("InvalidInput", "the time is in the future")
         reader = self.reader(space_id)
-        low, high = (
-            head.floor - 1,
-            head.ver,
-        )  # invariant: `low` is at or before the point, what follows `high` is not
+        # Invariant: `low` is at or before the point, what follows `high` is not.
+        low, high = head.floor - 1, head.ver
         while low < high:
             middle = (low + high + 1) // 2
             entry = reader.entry(middle)

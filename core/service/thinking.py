@@ -98,9 +98,8 @@ def _ask(step: AskModel, terms: Terms) -> Answer:
     except NoemaError as error:
         if error.code == "ResourceExhausted":
             return Halt("micros", error.message)
-        return ModelFault(
-            "unavailable", error.message
-        )  # the ledger did not answer: nothing is known of the budget
+        # The ledger did not answer: nothing is known of the budget.
+        return ModelFault("unavailable", error.message)
     usage = Usage()
     try:
         reply = terms.model.chat(

@@ -121,9 +121,8 @@ def init(
     changes = [
         each for name in only or AGENTS for each in plan(AGENTS[name], server, root, scope, force=force)
     ]
-    changes = list(
-        {each.path: each for each in changes}.values()
-    )  # Codex and OpenCode read the same AGENTS.md
+    # Codex and OpenCode read the same AGENTS.md.
+    changes = list({each.path: each for each in changes}.values())
     if not dry_run:
         for each in changes:
             if each.verdict in ("created", "changed"):

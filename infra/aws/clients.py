@@ -29,14 +29,8 @@ _S3_READ_S: Final = 10.0  # between two packets, not for a whole object
 _SQS_READ_S: Final = 5.0
 _ATTEMPTS: Final = 3
 
-_MODEL_READ_S: Final = (
-    5.0,
-    15.0,
-    30.0,
-    60.0,
-    120.0,
-    300.0,
-)  # a client's time is fixed, so there is one for each
+# A client's time is fixed, so there is one for each.
+_MODEL_READ_S: Final = (5.0, 15.0, 30.0, 60.0, 120.0, 300.0)
 
 Service = Literal["dynamodb", "s3", "sqs", "secretsmanager", "ssm", "kms", "bedrock-runtime"]
 

@@ -128,9 +128,8 @@ class BedrockModel(Wire[Block]):
             for tool in request.tools
         ]
         if request.choice == "auto" or not self._family.forced_tool:
-            return {
-                "tools": specs
-            }  # auto is what is done without a choice, and not every model takes the word
+            # Auto is what is done without a choice, and not every model takes the word.
+            return {"tools": specs}
         choice: Block = {"any": {}} if request.choice == "required" else {"tool": {"name": request.choice}}
         return {"tools": specs, "toolChoice": choice}
 

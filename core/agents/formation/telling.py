@@ -30,15 +30,13 @@ MAX_LOOKED_AT: Final = 400
 MAX_DONE: Final = 100
 MAX_SPEAKERS: Final = 200  # that are told of
 MAX_KNOWN_SPEAKERS: Final = 12  # whose claims are listed
-SHARE: Final = (
-    0.5  # of what is left to a run when all but the messages is told, for the messages of one window
-)
+# Of what is left to a run when all but the messages is told, for the messages of one window.
+SHARE: Final = 0.5
 LARGEST: Final = 24_000  # tokens of one window, however much would fit
 LEAST: Final = 500
 TOLD: Final = 2_000  # tokens that speakers, claims and notes take, about
-REVIEW_FROM: Final = (
-    10_000  # estimated tokens of a whole conversation from which a review is due (contract §4.11)
-)
+# Estimated tokens of a whole conversation from which a review is due (contract §4.11).
+REVIEW_FROM: Final = 10_000
 
 
 class Window(msgspec.Struct, frozen=True):

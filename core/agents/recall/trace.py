@@ -23,20 +23,11 @@ _GROUP: Final = re.compile(rf"[ \t]*\[\s*(?:{_PATTERN}|\d{{1,3}})(?:[\s,;]+(?:{_
 _BARE: Final = re.compile(rf"\(?\b{_PATTERN}\b\)?")
 _IDS: Final = re.compile(_PATTERN)
 _OWN: Final = ("id", "proposition_id")  # members that name the record they stand in
-_FRAME: Final = frozenset(
-    {
-        "id",
-        "proposition_id",
-        "kind",
-        "space_id",
-        "schema_ref",
-        "type",
-        "retrieval",
-        "_system",
-        "governance",
-        "retention",
-    }
-)  # members that say nothing of what a record holds
+# Members that say nothing of what a record holds.
+_FRAME: Final = frozenset({
+    "id", "proposition_id", "kind", "space_id", "schema_ref", "type", "retrieval", "_system", "governance",
+    "retention",
+})  # fmt: skip
 _DEEPEST: Final = 40
 
 
