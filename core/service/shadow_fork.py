@@ -1,20 +1,20 @@
 """Forks: a space as it stands, in memory, for work that must leave no trace.
 
 What lives here: the copy, and a store whose reads fall through to the real objects and whose writes stay here. What must
-never live here: what is done on a fork (`core.service.shadow`). What is copied is HEAD and the commits that no segment holds
-yet; segments are never changed, so they are read where they are. No lease, conversation, count or clock comes along.
+never live here: what is done on a fork (`core.service.shadow`). What is copied is HEAD, the newest manifest and the commits after
+it; segments are never changed, so they are read where they are. No lease, conversation, count or clock comes along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from core.errors import NoemaError
 from core.model.instants import Instant
 from core.ports import Clock, Objects, Put, Range, Row, Table
 from core.storage.head import ROLES, head_of, until_attribute
-from core.storage.layout import HEAD, delta_sk, maintenance_sk, space_pk
+from core.storage.layout import HEAD, delta_sk, maintenance_sk, manifest_sk, space_pk
 from core.storage.memory import MemoryObjects, MemoryTable
 
 MAX_COMMITS: Final = 20_000  # above the newest segment; a log that long wants folding first
@@ -78,17 +78,22 @@ def fork_table(table: Table, space_id: str) -> MemoryTable:
         if wanted > MAX_COMMITS:
             raise NoemaError("ResourceExhausted", "the space has too many commits that wait to be folded")
         rows = _rows(table, pk, first, head.ver)
-        if len(rows) == wanted:
+        base = _rows(table, pk, head.base_ver, head.base_ver, manifest_sk) if head.base_ver else []
+        if len(rows) == wanted and len(base) == bool(head.base_ver):
+            rows += base
             return _filled(
                 pk, {**row, **{until_attribute(role): 0 for role in ROLES}}, rows, head.ver, head.seq
             )
     raise NoemaError("ServiceUnavailable", "the space kept moving while it was copied", retry_after_ms=1000)
 
 
-def _rows(table: Table, pk: str, first: int, last: int) -> list[tuple[str, Row]]:
+def _rows(
+    table: Table, pk: str, first: int, last: int, key: Callable[[int], str] = delta_sk
+) -> list[tuple[str, Row]]:
+    """The rows of these versions, as many as there are."""
     found: list[tuple[str, Row]] = []
     while first <= last:
-        page = table.query(pk, delta_sk(first), delta_sk(last), limit=_PAGE)
+        page = table.query(pk, key(first), key(last), limit=_PAGE)
         found += page
         if len(page) < _PAGE:
             break

@@ -140,6 +140,19 @@ def test_an_evaluation_replays_what_was_asked_and_leaves_no_trace() -> None:
     assert everything(world) == before
 
 
+def test_a_space_whose_log_was_folded_is_evaluated_like_any_other() -> None:
+    """What segments hold is read where it is; what came after comes along."""
+    world = shadowing()
+    Upkeep(world.spaces, world.leases, world.entropy).compact("home", "owner")
+    assert world.evaluate().replayed == 2
+
+    world.say("home", "I love jazz.", at="2026-05-03T10:00:00Z")
+    world.drain()
+    world.clock.advance(FRESH_MS)
+    report = world.evaluate()
+    assert (report.status, report.ties) == ("completed", 2)
+
+
 def test_both_copies_are_settled_whatever_faded_lately() -> None:
     """The weekly limit does not hold for copies: what faded an hour ago fades again, by each copy's own factor."""
     world = shadowing()
