@@ -11,7 +11,7 @@ that have an answer (1 to 4) and in all: the share of the evidence turns among t
 within the first 500, 1,000 and 2,000 tokens (four characters are a token), and the time of a question, from its text
 to the ranked turns. `--embedder` takes what NOEMA_EMBEDDER takes (static, minilm, ...); without it words alone rank.
 
-`--answers` also says how often a space answers its own questions, questions about what was never said, and another
+`--answers` also says how often a space answers its own questions (and with a turn that is evidence), questions about what was never said, and another
 space's, about their people and about its own: the less often those are answered, and the more doubtfully, the better.
 
 `--substrings` reads dialogues of MemoryBank's shape and asks for pieces of 2 and of 4 characters of what was said:
@@ -48,6 +48,7 @@ from core.ports import Embedder
 from core.protocol import http_types as wire
 from core.search.dense import Dense
 from core.search.turns import Turns
+from core.service.recall import Recall
 from core.service.upkeep import Upkeep
 from core.service.vector_upkeep import VectorUpkeep
 from core.service.vectors import Vectors
@@ -65,7 +66,7 @@ from tests.services import World
 
 QUESTIONS = 100  # timed, warm
 COLD = 10  # new processes, each asked one question
-ANSWERED = 100  # questions of a conversation that `--answers` asks
+OWN = "its own questions"
 PIECES = 4  # of each turn and length that `--substrings` asks for
 HOUR = 3_600_000
 
@@ -138,16 +139,22 @@ def measure(space: Space, questions: tuple[Asked, ...]) -> list[Score]:
 
 def answered(
     space: Space, sample: Sample, people: list[str], *, misleading: bool = False
-) -> list[float | None]:
-    """For a conversation's questions, asked about a space's people: the uncertainty of each answer, None for none."""
+) -> list[tuple[float | None, bool | None]]:
+    """For a conversation's questions, asked about a space's people: how each is answered.
+
+    A pair: the uncertainty, None where there is no answer; and whether a turn that is evidence is cited, None where
+    the file names none.
+    """
     out = []
-    for asked in [one for one in sample.questions if (one.category == MISLEADING) is misleading][:ANSWERED]:
+    for asked in [one for one in sample.questions if (one.category == MISLEADING) is misleading]:
         text = asked.text
         for name, other in zip(sample.speakers, people, strict=False):
             text = re.sub(rf"\b{re.escape(name)}\b", other, text)
         search = None if space.vectors is None else space.near
         found = answer(space.state, Question(query=text), space.now, search)
-        out.append(found.uncertainty if found.found else None)
+        cited = {space.turns[line.entity] for line in found.cited if line.entity in space.turns}
+        right = bool(cited & asked.gold) if asked.gold else None
+        out.append((found.uncertainty if found.found else None, right))
     return out
 
 
@@ -158,20 +165,23 @@ def calibration(spaces: list[Space], samples: list[Sample]) -> dict[str, dict[st
         for at, (space, sample) in enumerate(zip(spaces, samples, strict=True))
     ]
     asked = {
-        "its own questions": [answered(a, b, b.speakers) for a, b, _ in pairs],
+        OWN: [answered(a, b, b.speakers) for a, b, _ in pairs],
         "about what was never said": [answered(a, b, b.speakers, misleading=True) for a, b, _ in pairs],
         "another's questions": [answered(a, c, c.speakers) for a, _, c in pairs],
         "another's, about its people": [answered(a, c, b.speakers) for a, b, c in pairs],
     }
     out = {}
     for name, several in asked.items():
-        doubts = [one for some in several for one in some]
+        doubts = [doubt for some in several for doubt, _ in some]
         given = [one for one in doubts if one is not None]
         out[name] = {
             "questions": len(doubts),
             "answered": round(100 * len(given) / max(len(doubts), 1), 1),
             "uncertainty": round(statistics.mean(given or [0.0]), 2),
         }
+        if name == OWN:
+            right = [cites for some in several for _, cites in some if cites is not None]
+            out[name]["with evidence"] = round(100 * sum(right) / max(len(right), 1), 1)
     return out
 
 
@@ -264,7 +274,7 @@ def main() -> None:
     except BadFileError as error:
         parser.error(str(error))
     if options.grow:
-        grow(samples, options.grow, options.store)
+        grow(samples, options.grow, options.store, embedder)
     else:
         retrieve(world, samples, embedder, options)
 
@@ -313,6 +323,7 @@ def retrieve(
     for name, row in (answers or {}).items():
         print(
             f"answers {row['answered']:.0f} % of {row['questions']:.0f} {name}, uncertainty {row['uncertainty']:.2f}"
+            + (f"; {row['with evidence']:.0f} % with a turn that is evidence" if name == OWN else "")
         )
 
 
@@ -331,9 +342,9 @@ def print_substrings(found: dict[str, dict[str, float]], *, as_json: bool) -> No
 # --- a large space
 
 
-def grow(samples: list[Sample], elements: int, store: Path) -> None:
+def grow(samples: list[Sample], elements: int, store: Path, embedder: Embedder | None = None) -> None:
     """Fill a space of the embedded store, compact it, and time questions cold and warm."""
-    world = opened(store)
+    world = opened(store, embedder)
     if not list(world.table.query(space_pk("large"), *ALL_ROWS, limit=1)):
         world.create("large", tier=6)
         number = 0
@@ -348,6 +359,11 @@ def grow(samples: list[Sample], elements: int, store: Path) -> None:
             world.drain("large")
             number += 1
             Upkeep(world.spaces, world.leases, world.entropy).compact("large", f"run {number}")
+    if embedder is not None:
+        upkeep = Upkeep(world.spaces, world.leases, world.entropy)
+        vectors = Vectors(world.spaces, embedder, load_numpy)
+        indexing = VectorUpkeep(world.spaces, upkeep, vectors, world.entropy)
+        indexing.index("large", deadline=world.clock.now() + HOUR)
     state = world.spaces.load("large")
     counts = state.counts
     print(f"{sum(msgspec.structs.astuple(counts))} elements, {counts.evidence} turns")
@@ -359,7 +375,7 @@ def grow(samples: list[Sample], elements: int, store: Path) -> None:
         if asked.category != MISLEADING
     ]
     queries = queries[:: len(queries) // QUESTIONS]
-    cold = [timed(opened(store), text) for text in queries[:COLD]]
+    cold = [timed(opened(store, embedder), text) for text in queries[:COLD]]
     warm = [timed(world, text) for text in queries * 2][len(queries) :]
     for name, pairs in (("cold, first answer of a process", cold), ("warm", warm)):
         times, work = sorted(wall for wall, _ in pairs), sorted(cpu for _, cpu in pairs)
@@ -370,18 +386,25 @@ def grow(samples: list[Sample], elements: int, store: Path) -> None:
         )
 
 
-def opened(store: Path) -> World:
-    """A process over the embedded store that has read nothing yet."""
-    return World(
+def opened(store: Path, embedder: Embedder | None = None) -> World:
+    """A process over the embedded store that has read nothing yet; the embedder's table is in memory already."""
+    world = World(
         SqliteTable(store / "rows.sqlite"), DirectoryObjects(store / "objects"), seed=time.time_ns() % 10**6
     )
+    if embedder is not None:
+        vectors = Vectors(world.spaces, embedder, load_numpy)
+        world.recall = Recall(world.clock, world.spaces, world.conversations, vectors)
+    return world
 
 
 def timed(world: World, query: str) -> tuple[float, float]:
     """Seconds from a question to its answer on record: by the clock, and of the processor."""
     begun, worked = time.perf_counter(), time.process_time()
-    world.recall.recall_structured(world.caller, "large", wire.RecallInput(query=query))
-    return time.perf_counter() - begun, time.process_time() - worked
+    found = world.recall.recall_structured(world.caller, "large", wire.RecallInput(query=query))
+    took = time.perf_counter() - begun, time.process_time() - worked
+    if found.degraded is not None:
+        raise SystemExit(f"bench: the embedder does not cover everything: {found.degraded}")
+    return took
 
 
 if __name__ == "__main__":

@@ -32,7 +32,7 @@ NEAR: Final = 2.5  # spreads, from which a turn needs none of the question's wor
 TELLING: Final = 100  # texts, below which a memory is too small for its spread to tell anything;
 APART: Final = 0.3  # there, near is what is so much more similar than the others are
 RIVAL: Final = 0.1  # how much more of the question another person may say of themselves
-_RIVALS: Final = 8  # turns that are read to find one
+_RIVALS: Final = 16  # turns that are looked at to find one
 
 
 class Fitting:
@@ -89,17 +89,12 @@ class Fitting:
         if not asked.focus or asked.kin is not None:
             return False
         spoken = [view.find(referrers_key(person.id)) for person in asked.focus]
-        theirs = {turn.id for turn in found}
+        said = max(turn.own for turn in found)
+        more = [turn for turn in self._ranked if turn.own > said + RIVAL]
         others: list[Ranked] = []
-        said = 0.0
-        for turn in self._ranked:
-            if turn.id in theirs or any(is_among(ids, turn.id) for ids in spoken):
-                said = max(said, turn.own)
-            else:
-                others.append(turn)
-        rivals = heapq.nlargest(
-            _RIVALS,
-            (turn for turn in others if turn.own > said + RIVAL),
-            key=lambda turn: (turn.own, turn.id),
-        )
-        return any(of_another(view, asked, turn.id) for turn in rivals)
+        for turn in heapq.nlargest(_RIVALS, more, key=lambda turn: (turn.own, turn.id)):
+            if any(is_among(ids, turn.id) for ids in spoken):
+                said = turn.own  # the most that the person says
+                break
+            others.append(turn)
+        return any(turn.own > said + RIVAL and of_another(view, asked, turn.id) for turn in others)
