@@ -13,7 +13,7 @@ import msgspec
 
 from core.model.elements import Json
 from core.ports import Row, Table
-from core.protocol.memory_types import MeaningStatus, MemoryGraph, MemoryMetrics, MemoryStatus
+from core.protocol.memory_types import MeaningStatus, MemoryGraph, MemoryMetrics, MemoryStatus, ShadowReport
 from core.service.faults import reading
 from core.service.ledger import usage_of
 from core.service.maintenance_marks import Marks
@@ -85,7 +85,7 @@ class MemoryStatuses:
             maintenance_tokens_per_recall=_rate(spent.input_tokens + spent.output_tokens, recalls),
             last_settlement=_json(marks, "settlement"),
             last_self_test=_json(marks, "self_test"),
-            last_shadow=shadow,
+            last_shadow=_told(shadow, caller),
             last_schema_audit=audit,
             meaning=self._meaning(space_id, head.ver),
         )
@@ -97,6 +97,12 @@ class MemoryStatuses:
             return None
         behind = None if found.ver is None else max(0, ver - found.ver)
         return MeaningStatus(model=found.model, complete=found.complete, behind=behind, reason=found.failed)
+
+
+def _told(shadow: ShadowReport | None, caller: Caller | None) -> ShadowReport | None:
+    """The last evaluation; questions that others asked are not for a guest of a public space."""
+    guest = caller is None or caller.kind == "anonymous"
+    return shadow if shadow is None or not guest else msgspec.structs.replace(shadow, samples=())
 
 
 def _measured(read: ReadingCounts) -> dict[str, Any]:  # members of MemoryMetrics

@@ -54,6 +54,17 @@ def test_it_is_started_worked_and_asked_for_again() -> None:
     assert status["last_shadow"] == report
 
 
+def test_a_guest_of_a_public_space_reads_no_questions() -> None:
+    """The status is public there and what was asked is not: counts without samples."""
+    world = asked().make_public()
+    world.ask("POST", PATH, WISH, token=world.token())
+    work(batch(hint("demo", "shadow")), Context(200_000), world.services)
+    guest = world.ask("GET", "/v1/demo/memory_status").result["last_shadow"]
+
+    assert (guest["replayed"], guest["samples"]) == (1, [])
+    assert "Alice" not in str(guest)
+
+
 def test_what_is_no_wish_is_refused() -> None:
     """Unknown members, values out of range, and a sample above sixteen."""
     world = asked()
