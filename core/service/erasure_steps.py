@@ -13,6 +13,7 @@ import msgspec
 
 from core.model.elements import AnyElement
 from core.ports import Delete, Entropy, Put, Row, Unavailable, Update, When, Write
+from core.service.conversations import runs_citing
 from core.service.faults import settled
 from core.service.rows import rows_between
 from core.service.spaces import Spaces
@@ -27,6 +28,7 @@ from core.storage.layout import (
     conversation_sk,
     delta_key,
     delta_version,
+    is_fact_learning,
     manifest_sk,
     purge_sk,
     rows_of,
@@ -43,6 +45,7 @@ from core.storage.redaction import Erased, redact_delta, redact_element
 from core.storage.segment import Segment, SegmentRef
 from core.storage.segments import SegmentsView
 
+_RUNS: Final = ("recall", "maintenance")  # collections whose records name what they rest on
 JOB_MS: Final = 15 * 60_000  # how long a job is its runner's without a sign of life
 COUNTERS: Final = ("deltas", "segments", "manifests", "outcomes", "conversations", "objects", "rows")
 _PIECES_BYTES: Final = 32 * 1024 * 1024
@@ -264,21 +267,28 @@ class ErasureSteps:
                 self._write({"outcomes": 1}, emptied)
 
     def remove_conversations(self) -> None:
-        """Remove the conversations that were named, with the objects their rows refer to, and agents' notes.
+        """Remove the conversations that were named and the runs that cite an element, with their objects, and notes.
 
-        A note is an agent's own words about anything, so none of them outlasts an erasure.
+        A note is an agent's own words about anything, and so are words that queries taught; none outlasts an erasure.
         """
-        for sk, _ in self._rows(*rows_of("AN")):
+        notes = [sk for sk, _ in self._rows(*rows_of("AN"))]
+        notes += [sk for sk, _ in self._rows(*rows_of("F")) if is_fact_learning(sk)]
+        for sk in notes:
             self._write({"rows": 1}, Delete(self._job.pk, sk))
-        prefix = space_prefix(self._job.space_id)
-        for collection, number in self._job.order.conversations:
+        erased = self._job.order.erased
+        elements = frozenset((*erased.removed, *erased.stubs))
+        citing = [
+            (collection, run)
+            for collection in _RUNS
+            for run in runs_citing(self._table, self._job.space_id, elements, collection)
+        ]
+        for collection, number in dict.fromkeys((*self._job.order.conversations, *citing)):
             sk = conversation_sk(collection, number)
             row = self._table.get(self._job.pk, sk)
             if row is None:
                 continue
-            self._objects.delete(
-                [value for value in row.values() if isinstance(value, str) and value.startswith(prefix)]
-            )
+            body = row.get("body_key")  # no other text of a row, for most of them are a caller's
+            self._objects.delete([body] if isinstance(body, str) else [])
             self._write({"conversations": 1}, Delete(self._job.pk, sk))
 
     def remove_garbage(self) -> None:

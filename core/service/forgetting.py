@@ -3,8 +3,8 @@
 What lives here: what goes with an element, and the report for each one named. What must never live here: the
 erasing itself (`core.service.erasure`). A Proposition cannot stand without the Concepts it relates, nor an
 Assertion without its Proposition, so these go too; Evidence and Activities go only when named. Transcripts of
-conversations are not memory elements: they are erased where the caller names them, and recalls whose answers
-rest on what is forgotten go with it.
+conversations are not memory elements: they are erased where the caller names them. Recalls whose answers rest on what
+is forgotten go with it, as with every erasure.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from core.model.literals import Ref
 from core.protocol.http_types import ForgetInput, ForgetReport, Forgotten
 from core.service.callers import standing
 from core.service.conversation_record import Record
-from core.service.conversations import runs_citing
 from core.service.erasure import MAX_IDS, Erasures
 from core.service.faults import reading
 from core.service.spaces import Spaces
@@ -71,18 +70,13 @@ class Forgetting:
         )
         _check_closure(state, closure, who)
         conversations = tuple(dict.fromkeys(self._theirs(space_id, wish.conversations, caller)))
-        table = self._spaces.table
         if not wish.dry_run and (closure or conversations):
             receipt = self._erasures.erase(
                 space_id,
                 sorted(closure),
                 caller.subject,
                 owner=owner,
-                conversations=[
-                    *(("formation", number) for number in conversations),
-                    *(("recall", run) for run in runs_citing(table, space_id, closure)),
-                    *(("maintenance", run) for run in runs_citing(table, space_id, closure, "maintenance")),
-                ],
+                conversations=[("formation", number) for number in conversations],
             )
             if not receipt.clean:
                 raise NoemaError(

@@ -171,6 +171,11 @@ def fact_learning_sk(agent_id: str) -> str:
     return f"F#{_digest(agent_id)[:32]}#v"
 
 
+def is_fact_learning(sk: str) -> bool:
+    """Whether a key is of such a row."""
+    return sk.startswith("F#") and sk.endswith("#v")
+
+
 def fact_schedule_sk() -> str:
     """The row that says when a space's facts are consolidated next."""
     return "F#schedule"

@@ -13,7 +13,7 @@ from core.service.erasure import ErasureReceipt, Overtaken
 from core.service.erasure_steps import JOB_MS
 from core.service.values import Proposal
 from core.state.space import SpaceState
-from core.storage.layout import conversation_sk, purge_sk, space_pk
+from core.storage.layout import conversation_sk, fact_learning_sk, fact_upkeep_sk, purge_sk, space_pk
 from core.storage.redaction import nothing_id
 from core.transaction.draft import Draft
 from tests.core.service.world import ORIGIN, SPACE, World, dump, evidence, until_clean
@@ -213,11 +213,13 @@ def test_what_remains_elsewhere_is_told(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_conversations_go_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A named conversation goes with its body; others stay."""
+    """A named conversation goes with its body; others stay, and so does what another text in its row happens to name."""
     told = Told(monkeypatch)
+    told.world.objects.put(f"{SPACE}/c/formation/9-x", b"another's")
     for number in (1, 2):
         told.world.objects.put(f"{SPACE}/c/formation/{number}-x", SECRET.encode())
-        row = {"status": "completed", "body": f"{SPACE}/c/formation/{number}-x"}
+        row = {"status": "completed", "body_key": f"{SPACE}/c/formation/{number}-x"}
+        row["thread"] = f"{SPACE}/c/formation/9-x"
         told.world.table.transact([Put(PK, conversation_sk("formation", number), row)])
 
     receipt = told.world.erasures.erase(
@@ -227,6 +229,7 @@ def test_conversations_go_if_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     assert receipt.conversations == 1
     assert told.world.table.get(PK, conversation_sk("formation", 1)) is None
     assert receipt.found == (f"{SPACE}/c/formation/2-x",)
+    assert told.world.objects.get(f"{SPACE}/c/formation/9-x") is not None
 
 
 def test_the_receipt_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -661,3 +664,35 @@ def test_a_store_that_stops_answering_leaves_a_job() -> None:
     told.world.clock.advance(JOB_MS + 1)
     assert told.world.erasures.resume(SPACE, "next").clean
     assert told.places(SECRET) == []
+
+
+def test_runs_that_rest_on_what_is_erased_go_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever erases, a KIP purge and the pruning of facts too: an answer that quoted the words goes; others stay."""
+    told = Told(monkeypatch)
+    for number, cites in enumerate((told.secret, f"E-0 {told.claim}", "E-0000000900000000"), 1):
+        row = {"status": "completed", "answer": SECRET if number < 3 else "Else.", "cites": cites}
+        for collection in ("recall", "maintenance"):
+            told.world.table.transact([Put(PK, conversation_sk(collection, number), row)])
+
+    receipt = told.world.erasures.erase(
+        SPACE, [told.secret, told.claim], "owner", owner="run", needles=[SECRET]
+    )
+
+    assert receipt.clean
+    assert receipt.conversations == 4
+    assert told.world.table.get(PK, conversation_sk("recall", 3)) is not None
+
+
+def test_words_that_queries_taught_outlast_no_erasure(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They may be words of what is erased; counts and schedules, which hold none, stay."""
+    told = Told(monkeypatch)
+    kept = fact_upkeep_sk("agent")
+    told.world.table.transact(
+        [Put(PK, fact_learning_sk("agent"), {"pending": SECRET.encode()}), Put(PK, kept, {"at": 1})]
+    )
+
+    receipt = told.world.erasures.erase(SPACE, [told.secret], "owner", owner="run", needles=[SECRET])
+
+    assert receipt.clean
+    assert told.world.table.get(PK, fact_learning_sk("agent")) is None
+    assert told.world.table.get(PK, kept) is not None
