@@ -20,7 +20,6 @@ from core.service.callers import principal_of
 from functions import kip
 from functions.echoing import note
 from functions.intake import start_maintenance, submit
-from functions.mcp import rpc
 from functions.mcp.brain_schemas import DEFINITIONS, PREFIX
 from functions.mcp.paging import (
     BUDGET,
@@ -33,8 +32,7 @@ from functions.mcp.paging import (
     write_cursor,
 )
 from functions.mcp.quoting import quote
-from functions.mcp.rpc import RpcError
-from functions.mcp.toolbox import Answer, Tool, Turn, rpc_error
+from functions.mcp.toolbox import Answer, Tool, Turn
 
 ABSENT: Final = tuple(
     PREFIX + name
@@ -74,7 +72,7 @@ def _arguments[T](arguments: Mapping[str, Any], kind: type[T]) -> T:
     try:
         return msgspec.convert({k: v for k, v in arguments.items() if k != "cursor" or _pages(kind)}, kind)
     except msgspec.ValidationError as error:
-        raise rpc_error(NoemaError("InvalidInput", f"Invalid params: {error}")) from error
+        raise NoemaError("InvalidInput", f"Invalid params: {error}") from error
 
 
 def _pages(kind: type) -> bool:
@@ -295,10 +293,7 @@ def _user(turn: Turn, arguments: dict[str, Any]) -> Answer:
 def _kip(turn: Turn, arguments: dict[str, Any]) -> Answer:
     start = read_cursor("execute_kip_readonly", arguments)
     wish = _arguments(arguments, ExecuteKip)
-    try:
-        request = read_request(_envelope(wish))
-    except NoemaError as error:
-        raise RpcError(rpc.INVALID_PARAMS, f"Invalid params: {error.message}", error.to_wire()) from error
+    request = read_request(_envelope(wish))
     deadline = min(turn.deadline, turn.services.clock.now() + kip.DEADLINE_MS)
     who = principal_of(turn.caller, readonly=True)
     response = turn.services.kip.execute(turn.space, request, who, deadline=deadline, readonly=True)

@@ -372,7 +372,9 @@ def test_several_commands_with_parameters_as_text_or_object(mcp: Mcp) -> None:
 )
 def test_a_bad_kip_call_is_an_invalid_parameter(mcp: Mcp, arguments: dict[str, Any]) -> None:
     """Neither or both of command and commands, parameters that are no object, an operation of another shape."""
-    invalid(mcp, "anda_brain_execute_kip_readonly", **arguments)
+    told = invalid(mcp, "anda_brain_execute_kip_readonly", **arguments)
+
+    assert told.message.endswith(told.data["hint"])
 
 
 def test_a_long_kip_answer_comes_in_pieces(mcp: Mcp) -> None:
