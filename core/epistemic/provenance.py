@@ -152,8 +152,15 @@ class Roots:
                     hint="Ask about fewer claims, or at a world time that fewer of them cover.",
                     details={"limit": self._limit},
                 )
-            known = self._known[element.id] = tuple(self._upstream(element))
+            found = self._upstream(element)
+            if not self.sight.open:
+                found = [each for each in found if self._is_told(each)]
+            known = self._known[element.id] = tuple(found)
         return known
+
+    def _is_told(self, element_id: str) -> bool:
+        """Whether an input may be told of: one that is hidden is none, so what has no other is a root (KIP §30.4)."""
+        return self.sight.get(element_id) is not None or self.sight.absent(element_id)
 
     def _upstream(self, element: AnyElement) -> list[str]:
         out: list[str] = []
