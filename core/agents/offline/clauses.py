@@ -19,6 +19,9 @@ _SENTENCE: Final = re.compile(r"(?:[^.!?\n;…。！？]|\.(?=\w))+[.!?;…。�
 _ABBREVIATION: Final = re.compile(
     r"\b(mr|mrs|ms|dr|st|prof|inc|ltd|co|jr|sr|vs|e\.g|i\.e|a\.m|p\.m)\.", re.IGNORECASE
 )
+MAX_SENTENCE: Final = 1_000
+"""Characters; a longer one is no plain statement. It also bounds what patterns cost, which try again from every place:
+whoever sends a message may have made it so."""
 _MARK: Final = "\u2024"  # a one-dot leader stands in for the dot of an abbreviation
 
 # Any of these anywhere in a sentence makes it no plain statement.
@@ -103,7 +106,13 @@ def _span(match: re.Match[str]) -> tuple[int, int]:
 
 def _clauses_of(sentence: str, span: tuple[int, int]) -> list[Clause]:
     """The clauses of one sentence, or none if the sentence states nothing."""
-    if not sentence or "?" in sentence[-3:] or "？" in sentence or _QUESTION.match(sentence):
+    if (
+        len(sentence) > MAX_SENTENCE
+        or not sentence
+        or "?" in sentence[-3:]
+        or "？" in sentence
+        or _QUESTION.match(sentence)
+    ):
         return []
     if _SUPPOSED.search(sentence) or _REPORTED.search(sentence) or _JOKE.search(sentence):
         return []

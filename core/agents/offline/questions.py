@@ -69,6 +69,9 @@ _NO_SUBJECT: Final = (
         ]
     )
 )
+MAX_READ: Final = 2_000
+"""Characters of a question that are read for what it asks; of the rest, the words count. Patterns try again from every
+place, and whoever asks may have made a question for that."""
 _YES_NO: Final = re.compile(rf"\W*(?:(?:and|so|but|hey),? )?(?:{_AUXILIARY})\b", re.IGNORECASE)
 _WHEN: Final = re.compile(r"\W*(?:and |so |but )?(?:when|since when|how long)\b", re.IGNORECASE)
 _WHY: Final = re.compile(r"\W*(?:and |so |but )?(?:why|how come|for what reason)\b", re.IGNORECASE)
@@ -119,7 +122,8 @@ class Asked(msgspec.Struct, frozen=True):
 
 def read_asked(view: View, question: Question, now: Instant) -> Asked:
     """Read a question against what the space knows."""
-    text = plain_apostrophes(question.query)
+    whole = plain_apostrophes(question.query)
+    text = whole[:MAX_READ]
     predicates = frozenset(name for name, cue in CUES.items() if cue.asks.search(text))
     named = _named(view, text)
     asker = find_asker(view, question.context.counterparty)
@@ -130,7 +134,7 @@ def read_asked(view: View, question: Question, now: Instant) -> Asked:
     dates = find_dates(text, now, past=True)
     day = _day(dates)
     # The day stands for its words: turns are found by when they were said, not by naming the date.
-    telling = words(text) if day is None else [*words(text.replace(day.words, " ")), DAY]
+    telling = words(whole) if day is None else [*words(whole.replace(day.words, " ")), DAY]
     terms = tuple(dict.fromkeys(telling))
     names = frozenset(term for person in named for term in name_terms(person))
     strangers = _strangers(view, text) - names

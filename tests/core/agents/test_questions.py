@@ -212,3 +212,14 @@ def test_a_day_is_told_as_one_says_it(said: str, told: str) -> None:
     text = ask(memory, "When is Alice's birthday?").text
     assert f"{told} (said by" in text
     assert "--" not in text
+
+
+@pytest.mark.parametrize("piece", ["A", "a-", " ", "'s ", "wor "])
+def test_a_question_made_to_keep_a_process_busy_is_read_in_one_go(piece: str) -> None:
+    """Patterns look at its beginning alone, which took minutes of the whole; words count wherever they stand."""
+    memory = Memory()
+    memory.say("I live in Berlin.", "The zeppelin landed on Tuesday.")
+
+    long = "What became of it? " + piece * (250_000 // len(piece))
+    assert ask(memory, f"Where do I live? {long}", counterparty="Alice").found
+    assert "zeppelin" in ask(memory, f"{long} zeppelin landed").text
