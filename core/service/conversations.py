@@ -44,6 +44,7 @@ from core.service.callers import check_action, is_whole, standing
 from core.service.conversation_cursors import foreign_cursor, read_cursor, write_cursor
 from core.service.conversation_record import Record, view_of
 from core.service.faults import reading
+from core.service.rows import number_in, rows_between
 from core.service.spaces import Spaces
 from core.service.standings import Standings, shown_to
 from core.service.values import Caller, Idempotency
@@ -55,7 +56,6 @@ from core.storage.layout import (
     conversation_sk,
     counter_sk,
     due_sk,
-    following,
     idempotency_sk,
     space_pk,
 )
@@ -221,7 +221,7 @@ class Conversations:
         limit = state.meta.tier.limit
         with reading():
             counter = self._table.get(space_pk(space_id), counter_sk("formation")) or {}
-        held = max(state.counts.concept, _number(counter, "n"))
+        held = max(state.counts.concept, number_in(counter, "n"))
         if held >= limit:
             held = held if is_whole(who) else limit
             raise NoemaError(
@@ -272,11 +272,11 @@ class Conversations:
     def _uploaded(self, space_id: str, collection: str, counter: Row | None, body: _Body) -> _Body:
         """The body, as an object if it is too large for the row; again if the one uploaded may have been collected."""
         if len(body.raw) <= INLINE_BYTES or (
-            body.key is not None and body.at > _number(counter or {}, SWEPT)
+            body.key is not None and body.at > number_in(counter or {}, SWEPT)
         ):
             return body
         at = self._clock.now()
-        key = body_key(space_id, collection, _number(counter or {}, "n") + 1, self._entropy.token(12).hex())
+        key = body_key(space_id, collection, number_in(counter or {}, "n") + 1, self._entropy.token(12).hex())
         with reading():
             self._objects.put(key, body.raw)
         return _Body(body.raw, key, at)
@@ -293,7 +293,7 @@ class Conversations:
     ) -> tuple[int, list[Write]]:
         pk, instance = space_pk(space_id), row["instance"]
         before, counter = counter, _of(counter, instance)
-        last = 0 if counter is None else _number(counter, "n")
+        last = 0 if counter is None else number_in(counter, "n")
         number = last + 1
         writes: list[Write] = [Put(pk, conversation_sk(collection, number), row, When(absent=True))]
         if counter is None:
@@ -327,7 +327,7 @@ class Conversations:
             if row is not None and not is_over(row, self._clock.now()):
                 if row["request"] != asked.digest:
                     raise NoemaError("IdempotencyConflict", "the retry key was used for another conversation")
-                return _number(row, "number")
+                return number_in(row, "number")
         if nonce is not None:
             for record in self._newest(space_id, collection, _MAX_ID, _TRIES):
                 if record.row.get("nonce") == nonce:
@@ -499,15 +499,11 @@ def runs_citing(
     """The runs on record whose answers name any of the elements: what forgetting them must remove too."""
     wanted, found = frozenset(elements), []
     first, last = conversation_sk(collection, 0), conversation_sk(collection, 10**16 - 1)
-    while True:
-        page = table.query(space_pk(space_id), first, last, limit=MAX_LIMIT)
-        for sk, row in page:
-            cites = row.get(CITES)
-            if isinstance(cites, str) and not wanted.isdisjoint(cites.split()):
-                found.append(conversation_number(sk))
-        if len(page) < MAX_LIMIT:
-            return found
-        first = following(page[-1][0])
+    for sk, row in rows_between(table, space_pk(space_id), first, last):
+        cites = row.get(CITES)
+        if isinstance(cites, str) and not wanted.isdisjoint(cites.split()):
+            found.append(conversation_number(sk))
+    return found
 
 
 def _decoded(record: Record) -> Record:
@@ -533,11 +529,6 @@ def _collection(name: str) -> wire.Collection:
 def _of(counter: Row | None, instance: Value) -> Row | None:
     """The counter, if it is of this life of the space and not left over from an earlier one."""
     return counter if counter is not None and counter.get("instance") == instance else None
-
-
-def _number(row: Row, name: str) -> int:
-    value = row.get(name)
-    return value if isinstance(value, int) else 0
 
 
 def _is_gone(row: Row, now: Instant) -> bool:

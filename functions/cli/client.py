@@ -25,13 +25,16 @@ class Client:
     Args:
         url: the service's root.
         token: a credential, or None.
+        transport: how requests are sent; for tests.
     """
 
-    def __init__(self, url: str, token: str | None) -> None:
+    def __init__(self, url: str, token: str | None, transport: httpx.BaseTransport | None = None) -> None:
         self.url = url.rstrip("/")
         headers = {"authorization": f"Bearer {token}"} if token else {}
         try:
-            self._http = httpx.Client(base_url=self.url, headers=headers, timeout=_TIMEOUT_S, trust_env=False)
+            self._http = httpx.Client(
+                base_url=self.url, headers=headers, timeout=_TIMEOUT_S, trust_env=False, transport=transport
+            )
         except httpx.InvalidURL as error:
             raise Failure(f"{url} is no URL", "Give one such as http://127.0.0.1:8042") from error
 

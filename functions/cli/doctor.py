@@ -7,10 +7,9 @@ import platform
 import shutil
 import sqlite3
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, Literal
 from urllib.parse import quote
@@ -21,10 +20,11 @@ import msgspec
 
 from functions.cli.client import Client
 from functions.cli.init import config_path, read
+from functions.cli.serve import environment
 from functions.cli.terminal import Failure, json_option, now_s, service_options
 from functions.cli.wiring import AGENTS, Agent, ByHand, Scope, has_block
 from functions.model_settings import public_names
-from functions.settings import Settings, SettingsError, is_loopback, load
+from functions.settings import Settings, SettingsError, is_loopback, read_settings
 
 Verdict = Literal["ok", "warn", "fail"]
 
@@ -90,8 +90,11 @@ def _packages() -> Iterator[Finding]:
 
 
 def _settings() -> Settings | SettingsError:
+    """The settings that `noema serve` would have."""
+    given: Mapping[str, str] = os.environ  # noqa: TID251 - read by the same functions
     try:
-        return load()
+        data = Path(given.get("NOEMA_DATA_DIR") or ".noema")
+        return read_settings({**given, **environment(given, "127.0.0.1", data)})
     except SettingsError as error:
         return error
 
@@ -101,8 +104,7 @@ def _keys() -> Iterator[Finding]:
     if isinstance(settings, SettingsError):
         yield Finding("settings", "fail", str(settings), "Correct the variable that is named.")
         return
-    store = settings.store if "NOEMA_STORE" in os.environ else "embedded"  # noqa: TID251 - as `noema serve` has it
-    yield Finding("settings", "ok", f"store {store}, shard {settings.sharding}")
+    yield Finding("settings", "ok", f"store {settings.store}, shard {settings.sharding}")
     count = len(settings.tenant_keys) + len(settings.admin_keys)
     if count:
         verdict: Verdict = "ok" if settings.managers or not settings.admin_keys else "warn"
@@ -165,8 +167,7 @@ def _model() -> Iterator[Finding]:
     else:
         saw = ", ".join(f"{role} {name}" for role, name in names.items())
     yield Finding("model", "ok", saw)
-    given = os.environ.get("NOEMA_EMBEDDER")  # noqa: TID251 - as `noema serve` has it
-    name = settings.embedder.public_name if given else "static" if find_spec("wordllama") else "none"
+    name = settings.embedder.public_name
     if name == "none":
         do = f"For search by meaning: {sys.executable} -m pip install --no-deps wordllama, or set NOEMA_EMBEDDER."
         yield Finding("embedder", "ok", "none: words and age alone rank", do)
