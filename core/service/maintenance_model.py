@@ -24,7 +24,7 @@ from core.agents.maintenance.products import find_products, record_products
 from core.agents.maintenance.quizzing import Quiz, make_quiz, read_quiz
 from core.agents.maintenance.rules import Custody
 from core.agents.maintenance.selftest import sample_of
-from core.agents.maintenance.telling import LEASE_TASK, LeaseCall, script_of
+from core.agents.maintenance.telling import LEASE_TASK, LeaseCall, lines_that_fit, script_of
 from core.agents.maintenance.working import lease
 from core.agents.prompts.maintenance import VERSION
 from core.agents.recall.sight import seen_by
@@ -310,6 +310,7 @@ class _Phase:
             state.meta.salt,
             _text(self._sitting.marks, _mark(phase.name)),
             state.meta.self_identity,
+            lines_that_fit(self._model.capabilities.context_tokens, schema_text(environment_of(state.meta))),
         )
 
     def _view(self, state: SpaceState) -> View:

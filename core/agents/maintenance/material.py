@@ -61,7 +61,10 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 class Look(msgspec.Struct, frozen=True):
-    """What a phase is chosen from. `place`: where the last look of this phase ended."""
+    """What a phase is chosen from.
+
+    place: where the last look of this phase ended. most: how many lines the model can read beside the rest.
+    """
 
     view: View
     policy: MemoryPolicy
@@ -69,6 +72,12 @@ class Look(msgspec.Struct, frozen=True):
     salt: str
     place: str | None = None
     self_identity: str | None = None
+    most: int = EPISODES
+
+    @property
+    def few(self) -> int:
+        """As many as are shown of anything but episodes."""
+        return min(MOST, self.most)
 
 
 class Material(msgspec.Struct, frozen=True):
@@ -114,7 +123,7 @@ def worn_of(look: Look) -> Stretch:
         concept = look.view.get(element)
         if isinstance(concept, Concept) and _is_worn(concept, look, age):
             found.append(concept)
-            if len(found) == MOST:
+            if len(found) == look.few:
                 return Stretch(tuple(found), place)
     return Stretch(tuple(found), place if seen == WORN else None)
 
@@ -143,7 +152,7 @@ def gather(phase: Phase, look: Look) -> Material:
     """What a phase has to look at; bounded, and the same for the same state."""
     special = _GATHER.get(phase.name)
     found = Material() if special is None else special(look)
-    tasks = list(islice(_tasks(look, phase), MOST))
+    tasks = list(islice(_tasks(look, phase), look.few))
     return Material(
         (*found.lines, *(_task_line(look.view, task) for task in tasks)),
         found.offered,
@@ -184,17 +193,17 @@ def _consolidation(look: Look) -> Material:
         return Material(place=look.place)
     if len(events) < 2:
         return Material(place=stretch.place)
-    return _shown(look, events[:EPISODES], place=stretch.after(events[:EPISODES], events))
+    return _shown(look, events[: look.most], place=stretch.after(events[: look.most], events))
 
 
 def _skills(look: Look) -> Material:
     stretch = stretch_of(look)
     experiences = [one for one in stretch.concepts if one.schema_ref == f"{PROFILE}/Experience"]
-    shown = experiences[:MOST]
+    shown = experiences[: look.few]
     skills = [
         one for one in _newest(look, f"{PROFILE}/Skill") if one.attributes.get("status") == "needs_review"
     ]
-    return _shown(look, [*shown, *skills[:MOST]], place=stretch.after(shown, experiences))
+    return _shown(look, [*shown, *skills[: look.few]], place=stretch.after(shown, experiences))
 
 
 def _salience(look: Look) -> Material:
@@ -205,7 +214,7 @@ def _salience(look: Look) -> Material:
         for one in stretch.concepts
         if one.facets.get(MNEMONIC, {}).get("salience") is None and one.schema_ref in _EVENTS | {COMMITMENT}
     ]
-    shown = fresh[:EPISODES]
+    shown = fresh[: look.most]
     return _shown(look, shown, offered=True, place=stretch.after(shown, fresh))
 
 
@@ -220,7 +229,7 @@ def _identity(look: Look) -> Material:
             other = look.view.get(other_id)
             if isinstance(other, Concept) and other.id < one.id and _may_be_one(one, other):
                 pairs.append((one, other))
-    shown = pairs[:MOST]
+    shown = pairs[: look.few]
     lines = [
         {"may_be_one": [one.id, other.id], "type": one.schema_ref, "keys": [one.key, other.key]}
         for one, other in shown
@@ -248,9 +257,9 @@ def _commitments(look: Look) -> Material:
     due.sort(key=lambda each: (each[0], each[1].id))
     lines = [
         {"commitment": one.id, "version": one.system.version, "due_at": format_instant(at)}
-        for at, one in due[:MOST]
+        for at, one in due[: look.few]
     ]
-    shown = _shown(look, [one for _, one in due[:MOST]], offered=True)
+    shown = _shown(look, [one for _, one in due[: look.few]], offered=True)
     return Material((*shown.lines, *lines), shown.offered)
 
 
@@ -259,13 +268,13 @@ def _self_model(look: Look) -> Material:
     insights = [one for one in _newest(look, f"{PROFILE}/Insight") if place_of(one.id) > (look.place or "")]
     if len(insights) < INSIGHTS:
         return Material(place=look.place)
-    return _shown(look, insights[:MOST], place=place_of(insights[0].id))
+    return _shown(look, insights[: look.few], place=place_of(insights[0].id))
 
 
 def _imports(look: Look) -> Material:
     stretch = stretch_of(look)
     brought = [one for one in stretch.concepts if one.system.origin.import_id is not None]
-    return _shown(look, brought[:MOST], place=stretch.after(brought[:MOST], brought))
+    return _shown(look, brought[: look.few], place=stretch.after(brought[: look.few], brought))
 
 
 def _retention(look: Look) -> Material:

@@ -12,16 +12,20 @@ from typing import Final
 
 import msgspec
 
-from core.agents.maintenance.material import Material
+from core.agents.maintenance.material import EPISODES, Material
 from core.agents.maintenance.phases import Phase
 from core.agents.prompts.maintenance import PHASES, SYSTEM
 from core.agents.tools.specs import EXECUTE_KIP, KIP_REFERENCE
 from core.model.elements import Json
+from core.models.budget import estimate
 from core.models.chat import ToolSpec, Turn
 from core.models.run import Script
 
 MAX_ASSESSMENT: Final = 6_000  # characters of JSON
 MAX_REPLY: Final = 4_096
+LINE: Final = 200  # tokens of one, about, at most
+LEAST: Final = 2  # lines, however little fits
+_TOOLS: Final = 400  # tokens of the tools, about
 
 LEASE_TASK: Final = ToolSpec(
     "lease_task",
@@ -45,6 +49,13 @@ class LeaseCall(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     task: str
     version: int
+
+
+def lines_that_fit(context_tokens: int, vocabulary: str) -> int:
+    """How many lines a model can be shown beside the prompt, the tools, the vocabulary and room to work in."""
+    fixed = estimate(SYSTEM) + _TOOLS + estimate(vocabulary) + MAX_ASSESSMENT // 4
+    left = int(context_tokens * 0.8) - min(MAX_REPLY, context_tokens // 8) - fixed
+    return max(LEAST, min(EPISODES, left // 2 // LINE))
 
 
 def script_of(

@@ -264,6 +264,25 @@ def test_more_than_a_phase_is_shown_is_shown_by_the_next_run():
     assert shown == [[one.id for one in events[:EPISODES]], [one.id for one in events[EPISODES:]]]
 
 
+def test_a_small_model_is_shown_what_it_can_read():
+    """With little context fewer lines are shown, and the rest is shown by the next runs; nothing ends for want of room."""
+    model = ScriptedModel(last=says("Nothing."), capabilities=Capabilities(context_tokens=10_000))
+    world = Keeping(model)
+    world.create()
+    policy(world, self_test_queries_per_cycle=0)
+    events = [world.event(f"e{n}", "tea " * 100) for n in range(12)]
+    reports = [world.maintained() for _ in range(6)]
+
+    shown = [
+        line["id"]
+        for request in model.asked
+        if phase_of(request) == "consolidation"
+        for line in table_of(request)
+    ]
+    assert shown == [one.id for one in events]
+    assert not [phase for report in reports for phase in report.get("phases", []) if "ended" in phase]
+
+
 def test_a_long_stretch_without_anything_of_interest_is_passed_over(monkeypatch: pytest.MonkeyPatch):
     """A window full of other things moves the place on, also where a later phase had something to do."""
     monkeypatch.setattr(material, "STRETCH", 5)
