@@ -6,7 +6,7 @@ import msgspec
 
 from core.agents.dialogue import usable_time
 from core.errors import NoemaError
-from core.ports import Unavailable
+from core.ports import StoreFault
 from core.protocol.http_types import AgentOutput, FormationInput, RecallInput
 from core.protocol.memory_types import MaintenanceInput
 from core.service.hints import FORMATION, MAINTENANCE, RECALL, Work, send_hint
@@ -75,6 +75,6 @@ def ask_later(
 def _hint(found: Services, space: str, work: Work) -> None:
     try:
         send_hint(found.queue, found.entropy, space, work)
-    except Unavailable:
+    except StoreFault:
         # The work is stored and due; the next tick finds it. Failing now would invite a second copy.
         logger().warning("hint lost", extra={"space": space, "work": work})

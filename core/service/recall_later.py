@@ -42,6 +42,7 @@ LEAST_MS: Final = 60_000  # with less, a question is left to another run
 CLAIM_MS: Final = 200_000
 TRIES: Final = 3  # claims of one question; what has then not been answered has failed
 GRACE_MS: Final = 30_000  # how long a hint may take before the sweep sends another
+MAX_WAITING: Final = 100  # questions of one space; who asks faster than is answered is told to wait
 _PAGE: Final = 100
 _RESULT_BYTES: Final = 120_000
 _GAVE_UP: Final = "no answer could be found; ask again"
@@ -78,10 +79,19 @@ class LaterRecalls:
         """Take a question in, to be answered later; its conversation in the collection `recall` is what to poll.
 
         Raises:
-            NoemaError: `InvalidInput`, `PayloadTooLarge`, `IdempotencyConflict`, `NotFoundOrNotVisible`,
-                `ServiceUnavailable`, `OutcomeUnknown`.
+            NoemaError: `InvalidInput`, `PayloadTooLarge`, `RateLimited` where many wait already, `IdempotencyConflict`,
+                `NotFoundOrNotVisible`, `ServiceUnavailable`, `OutcomeUnknown`.
         """
         asked, now = Asked(read_question(body), body.budget), self._clock.now()
+        with reading():
+            waiting = self._table.query(DUE_PK, *recall_due_rows(space_id), limit=MAX_WAITING)
+        if len(waiting) >= MAX_WAITING:
+            raise NoemaError(
+                "RateLimited",
+                f"{MAX_WAITING} questions of this space wait for their answers",
+                hint="Ask again when some of them are answered.",
+                retry_after_ms=GRACE_MS,
+            )
         until = now + KEEP_RECALLS_MS
         row: Row = {
             "status": "submitted",

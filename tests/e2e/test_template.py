@@ -113,11 +113,26 @@ def test_each_function_has_its_own_role_without_wildcards(resources: dict[str, A
 
 
 def test_only_who_must_may_delete(resources: dict[str, Any]) -> None:
-    """The reading function deletes nothing and sends nothing; only the worker receives from the queue."""
+    """The reading function deletes nothing and writes conversations alone; only the worker receives from the queue."""
     text = {name: str(resources[f"{name}Role"]) for name in FUNCTIONS}
 
-    assert not re.search(r"s3:DeleteObject|dynamodb:DeleteItem|sqs:", text["Reads"])
+    assert not re.search(r"s3:DeleteObject|dynamodb:DeleteItem|sqs:Receive", text["Reads"])
+    assert _objects(resources, "Reads", "s3:PutObject") == ["${Bucket.Arn}/*/c/*"]
+    assert not re.search(r"s3:(Put|Delete)Object", text["Tick"])
     assert [name for name in FUNCTIONS if "sqs:ReceiveMessage" in text[name]] == ["Worker"]
+
+
+@pytest.mark.parametrize("name", ["Reads", "Writes", "Management", "Mcp", "Worker", "Tick"])
+def test_whoever_takes_work_in_may_hint_at_it(resources: dict[str, Any], name: str) -> None:
+    """Questions to be answered later come to the reading function: without the right, each would be a 500."""
+    assert "sqs:SendMessage" in str(resources[f"{name}Role"])
+
+
+def _objects(resources: dict[str, Any], name: str, action: str) -> list[str]:
+    """The objects that a function may do something with."""
+    (policy,) = resources[f"{name}Role"]["Properties"]["Policies"]
+    statements = policy["PolicyDocument"]["Statement"]
+    return [each["Resource"]["Sub"] for each in statements if action in each["Action"]]
 
 
 def test_a_message_that_fails_ends_with_the_dead_letters(resources: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from core.models.chat import ChatModel
+from core.ports import StoreFault
 from functions.adapters import Adapters
 from functions.bootstrap import build
 from functions.tick import tick
@@ -99,6 +100,20 @@ def test_a_guest_cannot_poll_and_is_answered_at_once(world: World) -> None:
 
     assert found.status == 200
     assert "preference-applied" not in found.headers
+
+
+def test_a_queue_that_may_not_be_sent_to_loses_no_question(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is stored is taken in, whatever the queue says: a failure would invite a second copy of the question."""
+
+    def send(*_: object, **__: object) -> None:
+        raise StoreFault("SendMessage: AccessDenied")
+
+    monkeypatch.setattr(world.services.queue, "send", send)
+
+    assert ask(world, **LATER).status == 202
+    assert world.services.later_recalls.sweep(0) == ["demo"]
 
 
 def test_a_lost_hint_is_sent_again_by_the_tick(world: World) -> None:

@@ -226,7 +226,9 @@ def test_odd_text_is_read_in_bounded_time(text: str) -> None:
     assert len(read_message(text, SAID)) < 50
 
 
-@pytest.mark.parametrize("text", ["I work at " + " " * 19_980 + "x", "My name is" + "\t" * 19_900 + "x", "A" * 20_000])
+@pytest.mark.parametrize(
+    "text", ["I work at " + " " * 19_980 + "x", "My name is" + "\t" * 19_900 + "x", "A" * 20_000]
+)
 def test_a_sentence_made_to_keep_a_process_busy_is_no_statement(text: str) -> None:
     """Each of these took up to half a minute; a sentence beyond a thousand characters is not matched at all."""
     assert read_message(text, SAID) == []

@@ -10,7 +10,7 @@ from core.models.chat import ChatReply, ChatRequest, ModelFault
 from core.ports import Unavailable
 from core.protocol import http_types as wire
 from core.service.recall import ERASED
-from core.service.recall_later import CLAIM_MS, TRIES, Worked
+from core.service.recall_later import CLAIM_MS, MAX_WAITING, TRIES, Worked
 from core.service.values import Caller
 from core.storage.layout import DUE_PK, due_rows
 from core.storage.memory import MemoryObjects, MemoryTable
@@ -285,3 +285,18 @@ def test_the_caller_who_asked_is_whom_it_is_answered_for() -> None:
 
     assert poll(world, number).user == "bob"
     assert len(mind.asked) == 1
+
+
+def test_a_space_keeps_only_so_many_questions_waiting() -> None:
+    """One more is refused with when to come back, and stores nothing; an answer makes room."""
+    world, _ = waiting(last=says("Lisbon." + SURE))
+    for _ in range(MAX_WAITING):
+        submit(world)
+
+    with pytest.raises(NoemaError) as refused:
+        submit(world)
+
+    assert (refused.value.code, due(world)) == ("RateLimited", MAX_WAITING)
+    assert refused.value.retry_after_ms
+    work(world)
+    assert submit(world) == MAX_WAITING + 1
