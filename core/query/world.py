@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, get_args
 
 from core.errors import NoemaError
+from core.governance.nobody import NOBODY
 from core.model.elements import AnyElement, Concept, Json, State
 from core.query.context import QueryContext
 from core.query.fields import Path, read_field
@@ -46,9 +47,10 @@ class World:
     def get(self, element_id: str) -> AnyElement | None:
         """The element, or None if there is none that the caller may know of."""
         element = self.stored(element_id)
-        if element is None or self._visible is None or self._visible(element):
+        if self._visible is None:
             return element
-        return None
+        seen = self._visible(NOBODY if element is None else element)
+        return element if seen else None
 
     def stored(self, element_id: str) -> AnyElement | None:
         """The element, whoever asks; for what the engine must know itself, such as merges."""

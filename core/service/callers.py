@@ -14,6 +14,8 @@ from core.authority import PERMISSIONS, Action, Principal, allows, holds, visibl
 from core.errors import NoemaError
 from core.governance import admit
 from core.governance.control import is_governed
+from core.governance.nobody import NOBODY
+from core.model.elements import AnyElement
 from core.model.instants import Instant
 from core.service.values import Caller
 from core.state.space import SpaceState
@@ -100,6 +102,14 @@ def check_draft(caller: Caller, draft: Draft, now: Instant) -> dict[str, Any]:
     if caller.kind == "system" or not is_governed(draft.state.meta):
         return {}
     return check_deeds(draft, principal_of(caller, readonly=False), now)
+
+
+def seen(who: Principal | None, element: AnyElement | None) -> AnyElement | None:
+    """An element that a caller named, if it is there for them; what is hidden and what is not cost the same."""
+    if who is None:
+        return element
+    there = visible(who, NOBODY if element is None else element)
+    return element if there else None
 
 
 def shows(who: Principal | None, state: SpaceState, element_id: str) -> bool:

@@ -13,13 +13,13 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from core.authority import Principal, authorize, visible
+from core.authority import Principal, authorize
 from core.errors import NoemaError
 from core.model.elements import AnyElement, Concept, Proposition
 from core.model.ids import Kind, is_element_id, kind_of
 from core.model.literals import Ref
 from core.protocol.http_types import ForgetInput, ForgetReport, Forgotten
-from core.service.callers import standing
+from core.service.callers import seen, standing
 from core.service.conversation_record import Record
 from core.service.erasure import MAX_IDS, Erasures
 from core.service.faults import reading
@@ -128,8 +128,8 @@ def _check_closure(state: SpaceState, closure: set[str], who: Principal | None) 
 def _entry(state: SpaceState, name: str, who: Principal | None) -> Forgotten:
     if not is_element_id(name):
         return Forgotten(entity=name[:128], existed=False, error="not the id of an element")
-    element = state.get(name)
-    if element is None or (who is not None and not visible(who, element)):
+    element = seen(who, state.get(name))
+    if element is None:
         return Forgotten(entity=name, existed=False)
     if who is not None:
         try:

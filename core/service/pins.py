@@ -10,7 +10,6 @@ from typing import Final
 
 import msgspec
 
-from core.authority import visible
 from core.errors import NoemaError
 from core.model.elements import Retention
 from core.model.ids import is_element_id
@@ -18,7 +17,7 @@ from core.model.instants import Instant
 from core.mutation.lifecycle import EDITABLE
 from core.ports import Clock
 from core.protocol.memory_types import PinInput, PinOutput
-from core.service.callers import check_draft, standing
+from core.service.callers import check_draft, seen, standing
 from core.service.commit import Commits
 from core.service.values import Caller, Proposal
 from core.state.space import SpaceState
@@ -49,9 +48,8 @@ class Pins:
 
         def decide(state: SpaceState) -> Proposal:
             draft = Draft(state, now=max(self._clock.now(), state.at), origin=caller.origin)
-            element = draft.get(wish.entity)
-            who = standing(caller, state, draft.now)
-            if element is None or (who is not None and not visible(who, element)):
+            element = seen(standing(caller, state, draft.now), draft.get(wish.entity))
+            if element is None:
                 raise NoemaError(
                     "NotFoundOrNotVisible", "there is no such element", details={"id": wish.entity}
                 )
