@@ -6,6 +6,7 @@ fact is, and GrayMatter's own paths (`functions.graymatter`).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -159,12 +160,13 @@ def _revise(found: Services, call: Call) -> RevisedOutput:
     return RevisedOutput(fact=view(done.fact), retired=done.retired)
 
 
-def _on_target(name: str) -> Any:  # what answers a route
+def _on_target(
+    act_of: Callable[[Facts], Callable[..., tuple[str, ...]]],
+) -> Callable[[Services, Call], IdsOutput]:
     """A route that changes the facts of an exact text."""
 
     def answer(found: Services, call: Call) -> IdsOutput:
-        act = getattr(facts_of(found, call), name)
-        body: TargetInput = call.body
+        act, body = act_of(facts_of(found, call)), call.body
         return IdsOutput(ids=act(call.caller, call.space, body.agent_id, body.target, deadline=call.deadline))
 
     return answer
@@ -434,21 +436,21 @@ WRITES: Final[Routes] = {
     "forget_fact": Route(
         admit="write",
         summary="Retire every live fact of an exact text; history keeps it.",
-        call=_on_target("forget"),
+        call=_on_target(lambda facts: facts.forget),
         body=TargetInput,
         response=IdsOutput,
     ),
     "pin_fact": Route(
         admit="write",
         summary="Keep every live fact of an exact text from decay.",
-        call=_on_target("pin"),
+        call=_on_target(lambda facts: facts.pin),
         body=TargetInput,
         response=IdsOutput,
     ),
     "unpin_fact": Route(
         admit="write",
         summary="Let every fact of an exact text decay again.",
-        call=_on_target("unpin"),
+        call=_on_target(lambda facts: facts.unpin),
         body=TargetInput,
         response=IdsOutput,
     ),

@@ -14,15 +14,10 @@ from functions.mcp.paging import BUDGET, estimate_tokens
 from functions.mcp.quoting import MARK
 from tests.doubles import FixedModels, ScriptedModel, says
 from tests.functions.world import KEYED
-from tests.mcp.world import Mcp, Told, client, text_of
+from tests.mcp.world import Mcp, Told, text_of
 
 MESSAGE = {"role": "user", "name": "Alice", "content": "I love green tea.", "timestamp": 1_779_999_000_000}
 TALK = {"messages": [MESSAGE], "context": {"counterparty": "alice"}}
-
-
-@pytest.fixture(name="mcp")
-def _mcp() -> Mcp:
-    return client()
 
 
 def remember(mcp: Mcp, **talk: Any) -> Any:

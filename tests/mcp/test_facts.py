@@ -9,14 +9,9 @@ from core.errors import NoemaError
 from functions.mcp.paging import BUDGET, CUT, estimate_tokens
 from functions.mcp.quoting import MARK
 from tests.functions.world import World
-from tests.mcp.world import Mcp, client, text_of
+from tests.mcp.world import Mcp, text_of
 
 A = "agent"
-
-
-@pytest.fixture(name="mcp")
-def _mcp() -> Mcp:
-    return client()
 
 
 def add(mcp: Mcp, *texts: str, agent: str = A, **more: Any) -> None:

@@ -20,11 +20,6 @@ PING = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 CALL = {"name": "anda_brain_get_space_info"}
 
 
-@pytest.fixture(name="mcp")
-def _mcp() -> Mcp:
-    return client()
-
-
 def error_of(answer: Any) -> tuple[int, int, Any]:
     """Status, error number and id; the body must be a JSON-RPC error."""
     told = mcp_types.JSONRPCError.model_validate(answer.json)
