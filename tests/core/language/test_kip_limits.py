@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import msgspec
 import pytest
 
@@ -61,8 +63,8 @@ def test_brackets_nest_64_deep_and_no_deeper(shape: str) -> None:
 
 def test_brackets_within_strings_and_side_by_side_do_not_nest() -> None:
     """Only brackets within brackets count."""
-    parse('FIND(?x) WHERE { ?x {name: "' + "{[(" * 500 + '"} }')
-    parse("FIND(?x) WHERE { " + "?x {a: 1} " * 500 + "}")
+    assert "{[(" * 500 in format_command(parse('FIND(?x) WHERE { ?x {name: "' + "{[(" * 500 + '"} }'))
+    assert format_command(parse("FIND(?x) WHERE { " + "?x {a: 1} " * 500 + "}")).count("?x {a: 1}") == 500
 
 
 def test_long_lists_of_operands_do_not_nest() -> None:
@@ -77,7 +79,9 @@ def test_long_lists_of_operands_do_not_nest() -> None:
 )
 def test_numbers_of_64_bits_are_read(number: str) -> None:
     """Signed and unsigned 64-bit integers and every finite float are literals."""
-    parse(f"FIND(?x) WHERE {{ ?x {{a: {number}}} }}")
+    printed = format_command(parse(f"FIND(?x) WHERE {{ ?x {{a: {number}}} }}"))
+
+    assert json.loads(printed.partition("a: ")[2].partition("}")[0]) == json.loads(number)
 
 
 @pytest.mark.parametrize(
