@@ -4,12 +4,13 @@ What lives here: the row and its rules. What must never live here: a key in the 
 cipher and out of it to the provider; it is in no log, no error and no answer.
 
 The sealed key stands in a row of the space, so it is erased with the space, and it opens only for this life of this
-space: copied into another row it is worth nothing. A key is bound to the address it was given for: whoever may
-change the address without knowing the key could have it sent to a host of their own.
+space and the address it was given for: copied into another row, or beside another address, it is worth nothing.
+Whoever may change the address without knowing the key could else have it sent to a host of their own.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
 from threading import Lock
 from typing import Any, Final
@@ -146,9 +147,8 @@ class Byok:
         moved = any(before.get(name) != row.get(name) for name in ("family", "api_base"))
         if isinstance(wish.api_key, str):
             key = wish.api_key
-            row["sealed"] = self._sealing(
-                lambda cipher: cipher.seal(key.encode(), _context(space_id, instance))
-            )
+            context = _context(space_id, instance, choice)
+            row["sealed"] = self._sealing(lambda cipher: cipher.seal(key.encode(), context))
             row["end"] = key[-_SHOWN:] if len(key) >= _SHOWN_FROM else None
         elif moved:
             raise _invalid("api_key", "api_key must come along: a stored key goes to no other address")
@@ -210,9 +210,9 @@ class Byok:
     def _opened(self, space_id: str, row: Row) -> OwnModel:
         sealed = row["sealed"]
         assert isinstance(sealed, bytes)
-        context = _context(space_id, str(row["instance"]))
-        key = self._sealing(lambda cipher: cipher.open(sealed, context)).decode()
         made = make_choice(row["family"], str(row["model"]), str(row["api_base"]))  # type: ignore[arg-type]  # one of ModelFamily
+        context = _context(space_id, str(row["instance"]), made)
+        key = self._sealing(lambda cipher: cipher.open(sealed, context)).decode()
         choice = msgspec.structs.replace(
             made,
             context_tokens=number_in(row, "context_window"),
@@ -269,8 +269,10 @@ def _unopened() -> NoemaError:
     )
 
 
-def _context(space_id: str, instance: str) -> str:
-    return f"{space_id}/{instance}"
+def _context(space_id: str, instance: str, choice: ModelChoice) -> str:
+    """What a key is sealed for: this life of this space, and where it is sent. By digest, for KMS logs a context."""
+    place = hashlib.sha256(f"{choice.provider}\x1f{choice.base_url}".encode()).hexdigest()
+    return f"{space_id}/{instance}/{place}"
 
 
 def _invalid(member: str, message: str) -> NoemaError:

@@ -14,15 +14,19 @@ import msgspec
 from core.model.elements import Json
 from core.models.chat import ToolCall, Turn
 
-_FENCE: Final = re.compile(r"\s*```[\w.+-]*[ \t]*\r?\n(.*?)\r?\n?[ \t]*```\s*\Z", re.DOTALL)
+_FENCE: Final = "```"
+_KIND: Final = re.compile(r"[\w.+-]*[ \t]*\r?\Z")
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 def unfenced(text: str) -> str:
     """What stands inside a code fence that is all of the text, or else the text."""
-    found = _FENCE.match(text)
-    return found[1] if found else text
+    kind, newline, rest = text.strip().removeprefix(_FENCE).partition("\n")
+    fenced = text.lstrip().startswith(_FENCE) and rest.endswith(_FENCE)
+    if not fenced or not newline or _KIND.match(kind) is None:
+        return text
+    return rest.removesuffix(_FENCE).rstrip(" \t").removesuffix("\n").removesuffix("\r")
 
 
 def tool_call(call_id: str, name: str, arguments: Any, *, opaque: str = "", cut: bool = False) -> ToolCall:

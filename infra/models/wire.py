@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from core.model.instants import Instant
 from core.models.budget import estimate_request
@@ -22,6 +22,7 @@ from infra.models.patience import Cancelled, Patience, Spoken
 if TYPE_CHECKING:
     from infra.models.http import Http  # which loads httpx, and Bedrock needs none
 
+MAX_COUNT: Final = 10**9  # tokens; more than any request has
 Block = dict[str, Any]  # JSON of a part of a message
 
 
@@ -211,4 +212,5 @@ def member(value: Any, name: str) -> Block:  # JSON of whatever came
 def count(counts: Block, name: str) -> int:
     """A number of tokens; 0 where none is told."""
     value = counts.get(name)
-    return value if isinstance(value, int) and value > 0 else 0
+    # A server may say any number, and it goes into rows and sums of ours.
+    return min(value, MAX_COUNT) if isinstance(value, int) and value > 0 else 0

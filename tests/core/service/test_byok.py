@@ -277,6 +277,20 @@ def test_a_sealed_key_opens_in_its_own_space_only(place: Place) -> None:
     assert caught.value.code == "ServiceUnavailable"
 
 
+def test_a_sealed_key_opens_for_its_own_address_only(place: Place) -> None:
+    """Whoever can write the row, but not open the key, cannot have it sent elsewhere."""
+    place.set(**WISH)
+    for moved in (
+        {"api_base": "https://evil.example"},
+        {"family": "openai", "api_base": "https://evil.example"},
+    ):
+        place.world.table.transact([Put(space_pk("home"), byok_sk(), {**place.row, **moved})])
+
+        with pytest.raises(NoemaError) as caught:
+            place.another().current("home")
+        assert caught.value.code == "ServiceUnavailable"
+
+
 def test_no_byte_of_the_key_is_kept_in_the_clear(place: Place) -> None:
     """In no row and no object of the store, whatever was done with it."""
     place.set(**WISH)

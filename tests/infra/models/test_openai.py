@@ -228,6 +228,7 @@ def test_what_is_understood(name: str) -> None:
         ({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 7}, Usage(9, 2, 7, 1)),
         ({"prompt_tokens": 9, "prompt_tokens_details": None}, Usage(9, 0, 0, 1)),
         ({"prompt_tokens": -1, "completion_tokens": "many"}, Usage(0, 0, 0, 1)),
+        ({"prompt_tokens": 10**30, "completion_tokens": 10**18}, Usage(10**9, 10**9, 0, 1)),
         (None, Usage(0, 0, 0, 1)),
     ],
 )  # fmt: skip

@@ -137,6 +137,13 @@ def test_fences(text: str, inner: str) -> None:
     assert texts.unfenced(text) == inner
 
 
+@pytest.mark.parametrize("piece", [" ", "\n", "\r\n", "` ", "```", "``` \n", "a"])
+def test_a_reply_made_to_keep_a_process_busy_is_read_in_one_go(piece: str) -> None:
+    """A space may bring any server, and a megabyte of anything takes no longer than its length."""
+    for text in (piece * 300_000, f"```\n{piece * 300_000}", f"```\n{piece * 300_000}x```"):
+        assert isinstance(texts.unfenced(text), str)
+
+
 def test_a_schema_within_what_providers_take() -> None:
     """Only the shape stays, at every depth, and every object is closed."""
     schema = {
