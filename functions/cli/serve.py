@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from sqlite3 import DatabaseError
@@ -129,6 +129,7 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
         SettingsError: the environment is not usable.
         Failure: the port is taken, or the data folder cannot be used.
     """
+    from functions import tick, worker  # noqa: PLC0415 - all that serves is imported once it is wanted
     from functions.bootstrap import services  # noqa: PLC0415
     from functions.local.background import Background  # noqa: PLC0415
     from functions.local.gateway import Gateway, Server  # noqa: PLC0415
@@ -147,24 +148,11 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
             "nobody would be admitted: there are no keys, and going without is for loopback alone. "
             "Make a key with `noema keygen`, or listen on 127.0.0.1."
         )
-    from functions import endpoints, management, reads, tick, worker, writes  # noqa: PLC0415 - what is served
-    from functions.mcp import handler as mcp  # noqa: PLC0415
-
-    handlers: dict[str, Handler] = {
-        "reads": reads.handler,
-        "writes": writes.handler,
-        "management": management.handler,
-        "mcp": mcp.handler,
-    }
-
-    def handler_for(method: str, path: str) -> tuple[str, Handler]:
-        name = endpoints.function_for(method, unquote(path))
-        return name, handlers[name]
 
     def log(line: str) -> None:
         click.echo(line, err=True)
 
-    gateway = Gateway(handler_for, clock=found.clock, log=(lambda _: None) if quiet else log)
+    gateway = Gateway(_handlers(), clock=found.clock, log=(lambda _: None) if quiet else log)
     try:
         server = Server(gateway, host, port)
     except OSError as error:
@@ -178,6 +166,25 @@ def build(host: str, port: int, *, quiet: bool) -> tuple[Server, Background[Mess
     queue = cast("Source[Message]", found.queue)  # the embedded one: the services know only how to send
     background = Background(queue, worker.handler, tick.handler, clock=found.clock, log=log)
     return server, background
+
+
+def _handlers() -> Callable[[str, str], tuple[str, Handler]]:
+    """Which function answers a method and a path, as in a deployment."""
+    from functions import endpoints, management, reads, writes  # noqa: PLC0415
+    from functions.mcp import handler as mcp  # noqa: PLC0415
+
+    handlers: dict[str, Handler] = {
+        "reads": reads.handler,
+        "writes": writes.handler,
+        "management": management.handler,
+        "mcp": mcp.handler,
+    }
+
+    def handler_for(method: str, path: str) -> tuple[str, Handler]:
+        name = endpoints.function_for(method, unquote(path))
+        return name, handlers[name]
+
+    return handler_for
 
 
 def _end(number: int, frame: object) -> NoReturn:
