@@ -20,6 +20,7 @@ from core.governance.profile import Profile, matches
 from core.model.instants import Instant
 
 _NONE: frozenset[str] = frozenset()
+_EVERYTHING = ALL - {PROJECT_UNSEEN}  # what an owner holds, and `*` means; the rest is only ever named
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -55,12 +56,17 @@ class _Lent(msgspec.Struct, frozen=True):
     source: Holdings
 
 
+def roles_of(control: Control) -> dict[str, tuple[str, ...]]:
+    """The roles there are, with their permissions: everybody's, and the space's own."""
+    return {**ROLES, **{role.name: role.permissions for role in control.roles}}
+
+
 def expand(names: Iterable[str], roles: dict[str, tuple[str, ...]]) -> frozenset[str]:
     """Permissions by their names, by roles, or `*` for all but `project_unseen`, which is only ever named."""
     out: set[str] = set()
     for name in names:
         if name == EVERYONE:
-            out |= ALL - {PROJECT_UNSEEN}
+            out |= _EVERYTHING
         elif name.startswith("role:"):
             out.update(roles.get(name[5:], ()))
         else:
@@ -102,7 +108,7 @@ class Holdings:
         self._bound = None if bound is None else _bringing(bound)
         party = next((each for each in control.parties if each.id == principal), None)
         self.active = party is None or party.status == "active"
-        roles = {**ROLES, **{role.name: role.permissions for role in control.roles}}
+        roles = roles_of(control)
         subjects = {
             EVERYONE,
             f"principal:{principal}",
@@ -158,7 +164,7 @@ class Holdings:
     def _given(self, profile: Profile) -> Iterator[tuple[Iterable[str], str, frozenset[str] | None]]:
         """What each source gives: permissions, the record's id, and of one to read the fields it keeps hidden."""
         if self.owner:
-            yield ALL - {PROJECT_UNSEEN}, "owner", _NONE
+            yield _EVERYTHING, "owner", _NONE
         if self._base:
             yield self._base, "scope", _NONE if "read" in self._base else None
         for each in self._allows:
@@ -177,7 +183,7 @@ class Holdings:
         """Permissions held on something: what may be asked for at all."""
         held: set[str] = set(self._base)
         if self.owner:
-            held |= ALL - {PROJECT_UNSEEN}
+            held |= _EVERYTHING
         for each in self._allows:
             held |= each.permissions
         for lent in self._lent:

@@ -23,8 +23,7 @@ from core.governance.commands import (
     permission_of,
 )
 from core.governance.control import Approval, Binding, Control
-from core.governance.holdings import Holdings, expand
-from core.governance.permissions import ROLES
+from core.governance.holdings import Holdings, expand, roles_of
 from core.model.instants import Instant
 
 
@@ -94,7 +93,7 @@ def _check_giving(control: Control, command: AnyCommand, principal: str, held: H
     """Nobody gives what they do not hold, save an owner, who holds everything (Governance §31)."""
     if held.owner and held.active:
         return
-    roles = {**ROLES, **{role.name: role.permissions for role in control.roles}}
+    roles = roles_of(control)
     if isinstance(command, SetOwners):
         raise NoemaError("NotAuthorized", "only an owner says who owns the space")
     if isinstance(command, PutRule) and command.rule.effect == "allow":
