@@ -19,6 +19,10 @@ from core.model.proofs import Signature, Verdict
 PREFIX: Final = "ed25519:"
 _KEY_BYTES: Final = 32
 _SIGNATURE_BYTES: Final = 64
+_P: Final = 2**255 - 19
+_Y8: Final = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+_WEAK: Final = frozenset({0, 1, _P - 1, _Y8, _P - _Y8})
+"""The y of the points of small order: under a key that is one of them, anybody makes signatures that fit any bytes."""
 
 
 def key_id_of(public: bytes) -> str:
@@ -27,14 +31,17 @@ def key_id_of(public: bytes) -> str:
 
 
 def public_of(key_id: str) -> bytes | None:
-    """The public key in a key id, or None for what is no such id, or is not spelled as `key_id_of` would."""
+    """The public key in a key id; None for what is no such id, is not spelled as `key_id_of` would, or is nobody's key."""
     if not key_id.startswith(PREFIX):
         return None
     try:
         public = decode_base64url(key_id.removeprefix(PREFIX))
     except ValueError:
         return None
-    return public if len(public) == _KEY_BYTES and key_id_of(public) == key_id else None
+    if len(public) != _KEY_BYTES or key_id_of(public) != key_id:
+        return None
+    y = int.from_bytes(public, "little") % 2**255
+    return public if y < _P and y not in _WEAK else None
 
 
 class Ed25519Keys:

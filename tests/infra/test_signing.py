@@ -47,3 +47,26 @@ def test_ids_and_keys_are_one_to_one() -> None:
     assert public_of(key_id_of(b"k" * 32)) == b"k" * 32
     with pytest.raises(ValueError, match="no key"):
         Ed25519Keys(None).sign(b"")
+
+
+@pytest.mark.parametrize("sign", [0, 0x80])
+@pytest.mark.parametrize(
+    "low",
+    [
+        "0000000000000000000000000000000000000000000000000000000000000000",
+        "0100000000000000000000000000000000000000000000000000000000000000",
+        "26e8958fc2b227b045c3f489f2ef98f0d5dfac05d3c63339b13802886d53fc05",
+        "c7176a703d4dd84fba3c0b760d10670f2a2053fa2c39ccc64ec7fd7792ac037a",
+        "ecffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "edffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+        "eeffffffffffffffffffffffffffffffffffffffffffffffffffffffffffff7f",
+    ],
+)
+def test_a_key_that_signs_everything_is_nobodys(low: str, sign: int) -> None:
+    """Keys of small order, or past the field, are not understood: their signatures fit bytes that nobody signed."""
+    public = bytearray.fromhex(low)
+    public[31] |= sign
+    keys = Ed25519Keys(None)
+
+    for value in (bytes(64), b"\x01" + bytes(63), bytes(public) + bytes(32)):
+        assert keys.check(key_id_of(bytes(public)), b"anything", value).valid is None
