@@ -12,10 +12,9 @@ from typing import Final
 import msgspec
 
 from core.models.chat import ModelFault
-from core.models.choice import Budgets, Key, ModelChoice, Price, parse_choice
+from core.models.choice import ROLES, Budgets, Key, ModelChoice, Price, parse_choice
 from core.ports import Secrets, StoreFault, Unavailable
 
-ROLES: Final = ("formation", "recall", "maintenance", "judge")
 _MAX_AMOUNT: Final = 2**53
 _SECRET: Final = "secret:"  # noqa: S105 - how a name of a secret begins
 _PARAMETER: Final = "ssm:"
@@ -60,6 +59,14 @@ def public_names(settings: ModelSettings) -> dict[str, str]:
     """Which model does what, for anybody to read: no host, no account, no key."""
     found = {role: settings.models.get(role, settings.models.get("default")) for role in ROLES}
     return {role: "offline" if each is None else each.choice.public_name for role, each in found.items()}
+
+
+def models_in_words(settings: ModelSettings) -> str:
+    """Who thinks, in one line for a person."""
+    names = public_names(settings)
+    if set(names.values()) == {"offline"}:
+        return "none: plain statements and extractive answers, no key, no network"
+    return ", ".join(f"{role} {name}" for role, name in names.items())
 
 
 def read_models(environ: Mapping[str, str]) -> ModelSettings:

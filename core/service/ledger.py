@@ -15,7 +15,7 @@ row, so that nothing is written into a space that is gone, and no commit of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, get_args
+from typing import Final
 
 import msgspec
 
@@ -23,7 +23,7 @@ from core.errors import NoemaError
 from core.model.log import SpaceMeta
 from core.models.budget import Limits, price
 from core.models.chat import Capabilities, ChatModel, Usage
-from core.models.choice import Budgets, for_tier
+from core.models.choice import ROLES, Budgets, Role, for_tier
 from core.ports import Check, Clock, Put, Refused, Row, StoreFault, Table, Unavailable, Update, When, Write
 from core.service.faults import RETRY_AFTER_MS, reading
 from core.service.memory_policy import policy_of
@@ -31,8 +31,6 @@ from core.service.rows import number_in
 from core.service.spaces import Spaces
 from core.storage.layout import HEAD, ledger_sk, ledger_total_sk, space_pk
 
-Role = Literal["formation", "recall", "maintenance", "judge"]
-ROLES: Final[tuple[Role, ...]] = get_args(Role)
 DAY_MS: Final = 86_400_000
 KEEP_DAYS: Final = 400  # that a day's row is kept: more than a year of bills can be looked up
 _TRIES: Final = 5  # of a write that collided

@@ -9,9 +9,8 @@ from collections.abc import Mapping
 from threading import Lock
 
 from core.models.chat import ChatModel
-from core.models.choice import Key, ModelChoice, Providers
+from core.models.choice import Key, ModelChoice, Providers, Role
 from core.service.byok import Byok
-from core.service.ledger import Role
 
 Configured = Mapping[str, tuple[ModelChoice, Key] | None]
 """What the operator chose, by role, and under "default". A role that is None is offline whatever the default."""
