@@ -5,6 +5,7 @@ It writes one kind of row: a recall leaves a record of what was asked and answer
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from core.errors import NoemaError
@@ -16,6 +17,7 @@ from core.protocol.http_types import (
     DeltaQuery,
     FormationStatus,
     ListQuery,
+    Memory,
     ProbeInput,
     ProbeOutput,
     RecallInput,
@@ -71,7 +73,7 @@ def _recall(found: Services, call: Call) -> AgentOutput | HttpResponse:
     if prefers_later(call):
         return _later(found, call)
     said = found.recall.recall(call.caller, call.space, call.body, deadline=call.deadline)
-    note(found, call.space, said.content, ())
+    _served(found, call, said.content, ())
     return said
 
 
@@ -79,8 +81,14 @@ def _recall_structured(found: Services, call: Call) -> RecallOutput | HttpRespon
     if prefers_later(call):
         return _later(found, call)
     said = found.recall.recall_structured(call.caller, call.space, call.body, deadline=call.deadline)
-    note(found, call.space, said.answer, said.memories)
+    _served(found, call, said.answer, said.memories)
     return said
+
+
+def _served(found: Services, call: Call, answer: str, memories: Iterable[Memory]) -> None:
+    """Note what was served, but to nobody in particular: a guest's question must not decide what others may say."""
+    if call.caller.kind != "anonymous":
+        note(found, call.space, answer, memories)
 
 
 def _later(found: Services, call: Call) -> HttpResponse:
@@ -90,7 +98,7 @@ def _later(found: Services, call: Call) -> HttpResponse:
 
 def _probe(found: Services, call: Call) -> ProbeOutput:
     seen = found.recall.probe(call.space, call.body, call.caller)
-    note(found, call.space, "", seen.hits)
+    _served(found, call, "", seen.hits)
     return seen
 
 

@@ -143,7 +143,8 @@ def _recall(turn: Turn, arguments: dict[str, Any]) -> Answer:
         place = msgspec.structs.replace(page.rest, run=found.conversation or 0)
         rest = write_cursor("recall_memory", arguments, place)
     told["next_cursor"] = rest
-    note(turn.services, turn.space, found.answer, found.memories)
+    if turn.caller.kind != "anonymous":  # a guest's question must not decide what others may say
+        note(turn.services, turn.space, found.answer, found.memories)
     shown = turn.fence("\n".join(quote(p.text) for p in page.pieces), "conversations")
     head = "Recalled:" if found.found else "Nothing was found on that; do not guess."
     if found.uncertainty is not None:

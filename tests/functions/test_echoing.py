@@ -222,3 +222,15 @@ def test_a_conversation_sent_again_after_it_was_recalled_is_the_same_one(world: 
     assert second["conversation"] == first["conversation"] + 1
     again = post(world, "formation", talk, idempotency_key="c2").result
     assert again["conversation"] == second["conversation"]
+
+
+def test_a_guest_of_a_public_space_silences_nobody(world: World) -> None:
+    """What was served to nobody in particular is noted nowhere, so that no question keeps words out of the memory."""
+    post(world, "formation", {"messages": [{"role": "user", "name": "Alice", "content": "I live in Lisbon now."}]})
+    form(world)
+    world.make_public()
+    before = world.table.get("S#demo", "E#served")
+    for path in ("recall", "recall_structured", "probe"):
+        assert world.ask("POST", f"/v1/demo/{path}", {"query": "Where does Alice live?"}).status == 200
+
+    assert world.table.get("S#demo", "E#served") == before is None
