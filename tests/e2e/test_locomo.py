@@ -15,7 +15,7 @@ from tests.e2e.local import ROOT, environment, serving
 DATA = ROOT.parent / "shared" / "bench" / "locomo-dev.json"
 SAMPLE = "conv-26"
 MISLEADING = 5  # questions about what was never said: the honest answer to them cites nothing
-AT_LEAST = 0.67  # of the other questions; 0.70 measured
+AT_LEAST = 0.7  # of the other questions; 0.73 measured
 
 
 def test_questions_about_a_year_of_talk_cite_the_right_turns(
