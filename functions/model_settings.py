@@ -11,8 +11,8 @@ from typing import Final
 
 import msgspec
 
-from core.models.chat import ModelFault
-from core.models.choice import ROLES, Budgets, Key, ModelChoice, Price, parse_choice
+from core.models.chat import ROLES, ModelFault
+from core.models.choice import Budgets, Key, ModelChoice, Price, parse_choice
 from core.ports import Secrets, StoreFault, Unavailable
 
 _MAX_AMOUNT: Final = 2**53

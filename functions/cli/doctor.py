@@ -23,7 +23,7 @@ from functions.cli.init import config_path, read
 from functions.cli.serve import environment
 from functions.cli.terminal import Failure, json_option, now_s, service_options
 from functions.cli.wiring import AGENTS, Agent, ByHand, Scope, has_block
-from functions.model_settings import public_names
+from functions.model_settings import models_in_words
 from functions.settings import Settings, SettingsError, is_loopback, read_settings
 
 Verdict = Literal["ok", "warn", "fail"]
@@ -161,12 +161,7 @@ def _model() -> Iterator[Finding]:
     settings = _settings()
     if isinstance(settings, SettingsError):
         return
-    names = public_names(settings.models)
-    if set(names.values()) == {"offline"}:
-        saw = "none: plain statements and extractive answers, no key, no network"
-    else:
-        saw = ", ".join(f"{role} {name}" for role, name in names.items())
-    yield Finding("model", "ok", saw)
+    yield Finding("model", "ok", models_in_words(settings.models))
     name = settings.embedder.public_name
     if name == "none":
         do = f"For search by meaning: {sys.executable} -m pip install --no-deps wordllama, or set NOEMA_EMBEDDER."

@@ -16,7 +16,8 @@ from urllib.parse import unquote
 import click
 
 from functions.cli.terminal import Failure
-from functions.settings import SettingsError, is_loopback
+from functions.model_settings import models_in_words
+from functions.settings import SettingsError, is_loopback, load
 
 if TYPE_CHECKING:
     from functions.local.background import Background, Message, Source
@@ -28,6 +29,7 @@ _READY: Final = """\
 Noema serves {url}
   memory   {data}
   access   {access}
+  model    {model}
   meaning  {meaning}
 
 Try these three, in another terminal:
@@ -84,6 +86,7 @@ def serve(host: str, port: int, data: Path, *, quiet: bool, as_json: bool) -> No
                 url=url,
                 data=data.resolve(),
                 access=access,
+                model=models_in_words(load().models),
                 meaning=_meaning(os.environ),  # noqa: TID251 - only to tell of it
                 auth=auth,
             )

@@ -36,6 +36,14 @@ def test_the_three_printed_lines_work(tmp_path: Path) -> None:
     assert "green tea" in asked["result"]["answer"]
 
 
+def test_it_says_who_thinks(tmp_path: Path) -> None:
+    """What is printed names the model of each role, or says that there is none."""
+    with serving(tmp_path) as service:
+        assert "model    none: " in service.banner
+    with serving(tmp_path, NOEMA_MODEL_RECALL="openai:m@http://127.0.0.1:9/v1") as service:
+        assert "model    formation offline, recall openai:m, " in service.banner
+
+
 def _shell(line: str) -> dict:
     done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, timeout=30, check=True)
     return json.loads(done.stdout)
