@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import gc
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -23,7 +23,7 @@ from functions.model_settings import key_of
 from functions.settings import Settings, SettingsError, load
 
 if TYPE_CHECKING:
-    from core.models.chat import ChatModel, Models
+    from core.models.chat import ChatModel, Models, Role
     from core.models.choice import Providers
     from core.service.admin import Admin
     from core.service.byok import Byok
@@ -65,8 +65,6 @@ if TYPE_CHECKING:
     from core.service.vector_upkeep import VectorUpkeep
     from core.service.vectors import Vectors
     from infra.signing.ed25519 import Ed25519Keys
-
-    ModelRole = Literal["formation", "recall", "maintenance", "judge"]
 
 
 class Services:
@@ -445,10 +443,10 @@ class Services:
             tokenizer=self.settings.facts_tokenizer,
         )
 
-    def _model_of(self, space: str, role: ModelRole) -> ChatModel | None:
+    def _model_of(self, space: str, role: Role) -> ChatModel | None:
         return self.models.of(space, role)  # built when a model is first asked for
 
-    def _allowance(self, space: str, role: ModelRole, model: ChatModel) -> Allowance:
+    def _allowance(self, space: str, role: Role, model: ChatModel) -> Allowance:
         return self.ledger.allowance(space, role, model)
 
     @cached_property

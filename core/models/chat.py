@@ -10,7 +10,7 @@ these is a value here, so that whoever runs it must say what becomes of it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, get_args
 
 import msgspec
 
@@ -20,6 +20,10 @@ from core.model.instants import Instant
 Speaker = Literal["user", "assistant", "tool"]
 Stop = Literal["end", "tools", "length", "refused"]
 """Why a reply ended: it was done, it calls tools, it was cut at the token limit, or the provider or model refused."""
+
+Role = Literal["formation", "recall", "maintenance", "judge"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)
+"""What models work at: each may have one of its own, and is billed apart."""
 
 FaultKind = Literal[
     "rate_limited", "timeout", "unavailable", "unauthorized", "bad_request", "context_overflow", "bad_reply",
@@ -189,7 +193,5 @@ class ChatModel(Protocol):
 class Models(Protocol):
     """Which model serves a space. The answer may differ by space (its own key) and by role."""
 
-    def of(
-        self, space_id: str, role: Literal["formation", "recall", "maintenance", "judge"]
-    ) -> ChatModel | None:
+    def of(self, space_id: str, role: Role) -> ChatModel | None:
         """The model, or None where there is none: the offline provider does the work then."""

@@ -20,9 +20,6 @@ from core.models.chat import ChatModel
 
 Provider = Literal["bedrock", "anthropic", "openai"]
 PROVIDERS: Final[tuple[Provider, ...]] = get_args(Provider)
-Role = Literal["formation", "recall", "maintenance", "judge"]
-ROLES: Final[tuple[Role, ...]] = get_args(Role)
-"""What models work at: each may have one of its own, and is billed apart."""
 OFF: Final = "off"
 MAX_NAME: Final = 256
 MAX_URL: Final = 512

@@ -22,8 +22,8 @@ import msgspec
 from core.errors import NoemaError
 from core.model.log import SpaceMeta
 from core.models.budget import Limits, price
-from core.models.chat import Capabilities, ChatModel, Usage
-from core.models.choice import ROLES, Budgets, Role, for_tier
+from core.models.chat import ROLES, Capabilities, ChatModel, Role, Usage
+from core.models.choice import Budgets, for_tier
 from core.ports import Check, Clock, Put, Refused, Row, StoreFault, Table, Unavailable, Update, When, Write
 from core.service.faults import RETRY_AFTER_MS, reading
 from core.service.memory_policy import policy_of

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from threading import Lock
 
-from core.models.chat import ChatModel
-from core.models.choice import Key, ModelChoice, Providers, Role
+from core.models.chat import ChatModel, Role
+from core.models.choice import Key, ModelChoice, Providers
 from core.service.byok import Byok
 
 Configured = Mapping[str, tuple[ModelChoice, Key] | None]

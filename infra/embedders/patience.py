@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final
 
 from core.model.instants import Instant
-from core.models.chat import ModelFault
+from core.models.chat import PASSING, ModelFault
 from core.ports import (
     Clock,
     EmbedderFault,
@@ -23,7 +22,6 @@ from core.ports import (
 from infra.models.patience import TRIES, wait_ms
 
 Rows = Sequence[Sequence[float]]
-_PASSING: Final = frozenset({"rate_limited", "unavailable", "timeout"})
 
 
 class Repeater:
@@ -65,11 +63,9 @@ class Repeater:
 
 def fault_of(fault: ModelFault) -> EmbedderFault:
     """A fault of a request, as the port tells it; it quotes nothing that was sent or received."""
-    if fault.kind in _PASSING:
-        return EmbedderUnavailable(fault.message)
     if fault.kind == "bad_reply":
         return EmbedderGarbled(fault.message)
-    return EmbedderRefused(fault.message)
+    return (EmbedderUnavailable if fault.kind in PASSING else EmbedderRefused)(fault.message)
 
 
 def batches(texts: Sequence[str], most: int, most_chars: int) -> list[Sequence[str]]:
