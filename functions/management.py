@@ -98,6 +98,7 @@ ROUTES: Final[Routes] = {
     ),
     "shadow_eval": Route(
         admit="manage",
+        holds="manage_policy",
         summary="Try a memory policy on a copy of the space, with questions that were asked; ask again for the report.",
         call=evaluate,
         body=ShadowInput,

@@ -39,6 +39,7 @@ from core.agents.vocabulary import PERSON
 from core.authority import Principal, visible
 from core.errors import NoemaError
 from core.governance import admit
+from core.governance.control import is_governed
 from core.model.elements import Activity, Concept, Json, Origin
 from core.model.instants import Instant
 from core.models.budget import Limits, Meter, estimate_request
@@ -282,7 +283,7 @@ class _Reader:
         self, messages: list[tuple[int, Captured]], windows: list[Window], number: int, ask: str = ""
     ) -> Script:
         state = self._load()
-        notes = self._mind.notes.index(self._place.space_id)
+        notes = self._notes(state).index(self._place.space_id)
         asked = admit(self._principal(state, [one for _, one in messages]), state.meta, state, state.at)
         telling = Telling(
             windows[number],
@@ -330,7 +331,7 @@ class _Reader:
         rules = Rules(
             tuple(messages), reader, said_at, f"f{record.number}.{place.instance}", self._given(state)
         )
-        writing = Writing(self._lease, rules, seal, self._mind.commits, self._mind.notes)
+        writing = Writing(self._lease, rules, seal, self._mind.commits, self._notes(state))
         return Toolbox(
             self._mind.kip,
             place.space_id,
@@ -355,6 +356,11 @@ class _Reader:
             # who speaks alone may withdraw; among several nobody can tell who asks for what
             actors=frozenset({reader} | people) if len(people) == 1 else frozenset({reader}),
         )
+
+    def _notes(self, state: SpaceState) -> Notes:
+        """The notes that a run may read: in a governed space those of the submitter's own runs."""
+        notes = self._mind.notes
+        return notes.of(_origin(self._place.record).principal) if is_governed(state.meta) else notes
 
     def _given(self, state: SpaceState) -> dict[str, Json]:
         key = self._place.dialogue.context.counterparty

@@ -6,6 +6,7 @@ Evidence and no claim, nobody recalls it, and any erasure in the space removes a
 
 from __future__ import annotations
 
+import hashlib
 import re
 from typing import Final, cast
 
@@ -36,6 +37,11 @@ class Notes:
         self._entropy = entropy
         self._commits = commits
         self._role = role
+
+    def of(self, principal: str) -> Notes:
+        """The notes of runs made for one principal alone: of a governed space, what one may know is not another's."""
+        digest = hashlib.sha256(principal.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        return Notes(self._table, self._entropy, self._commits, f"{self._role}#{digest}")
 
     def index(self, space_id: str) -> list[Json]:
         """Each note's id and how it begins, at most 8 KiB of it."""

@@ -319,3 +319,31 @@ def test_a_public_space_shows_its_guests_what_the_records_say(world: Governed) -
 
     assert before.endswith(" 0")
     assert guest().endswith(" 1")
+
+
+def test_the_notes_of_runs_are_kept_apart(world: Governed) -> None:
+    """What a run notes while it works for one principal, no run for another reads."""
+    notes, now = world.services.formation_mind.notes, world.clock.now()
+    fence = world.services.leases.acquire("demo", "formation", "me", 60_000)
+    assert fence is not None
+    notes.of("alice").write("demo", "seen", f"the {SECRET}", fence=fence, deadline=now + 1000)
+
+    assert notes.of("alice").read("demo", "seen") == f"the {SECRET}"
+    assert notes.of("bob").index("demo") == []
+    assert notes.index("demo") == []
+
+
+def test_a_deferred_answer_is_its_askers_alone(world: Governed) -> None:
+    """A question answered later is polled by who asked it, found under their rights, and by nobody else."""
+    prefers = {"prefer": "respond-async"}
+    told = world.as_("bob", "POST", "/v1/demo/recall", {"query": "Who loves what?"}, headers=prefers)
+    assert told.status == 202
+    number = told.json["result"]["conversation"]
+    world.services.later_recalls.work("demo", world.clock.now() + 100_000)
+    path, query = f"/v1/demo/conversations/{number}", "collection=recall"
+
+    mine = world.as_("bob", "GET", path, query=query)
+    assert mine.result["status"] == "completed"
+    assert not world.leaks(mine)
+    assert world.as_("eve", "GET", path, query=query).status == 404
+    assert world.as_("alice", "GET", path, query=query).status == 200
