@@ -162,6 +162,8 @@ class Exporter:
             found = "hidden"
         elif found == "include" and self.wish.whole and len(set(trail.values())) > 1:
             found = "redacted"
+        if found == "include":  # and so is all it is told with, which rests on less; each is looked at once
+            self._verdicts.update((each, own) for each, own in trail.items() if own == "include")
         self._verdicts[element_id] = found
         return found
 
