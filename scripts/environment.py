@@ -54,7 +54,8 @@ def install(home: Path, name: str) -> None:
     """Install exactly what the lock names, each file checked against its hash, then keep the lock's copy."""
     lock = ROOT / "requirements" / f"{name}.lock"
     print(f"noema: installing {lock.relative_to(ROOT)} into {home.name} ...", file=sys.stderr, flush=True)
-    command: list[str | Path] = [home / "bin" / "python", "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
+    python = home / "bin" / "python"
+    command: list[str | Path] = [python, "-m", "pip", "install", "-qq", "--disable-pip-version-check"]
     command += ["--no-deps", "--require-hashes", "--prefer-binary", "-r", lock]
     if subprocess.run(command, stdout=sys.stderr, check=False).returncode:
         sys.exit(f"noema: pip could not install {lock.name}; the message above says why. Then try again.")
