@@ -7,7 +7,7 @@ lines that were served lately go from everybody but users, since what a user say
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from collections.abc import Set as AbstractSet
 from typing import Any, Final
 
@@ -32,11 +32,12 @@ def note(found: Services, space: str, answer: str, memories: Iterable[Recalled])
 
 
 def without_echoes(
-    found: Services, space: str, body: FormationInput, *, noted: bool = True
+    found: Services, space: str, body: FormationInput, is_whole: Callable[[], bool]
 ) -> tuple[FormationInput, int]:
     """The conversation without what this memory served, and how many passages were left out.
 
-    Without `noted` only fenced passages go: who may not see all of a memory must not learn what it served to others.
+    Of who `is_whole` says does not see all of the memory only fenced passages go: they must not learn what it served to
+    others.
     """
     lines = [
         line
@@ -45,7 +46,9 @@ def without_echoes(
         for part in _parts(m)
         for line in _text(part).split("\n")
     ]
-    known = found.echoes.known(space, lines) if noted else frozenset()
+    known = found.echoes.known(space, lines)
+    if known and not is_whole():
+        known = set()
     out, left_out = [], 0
     for message in body.messages:
         echoed = known if message.role != "user" else frozenset()

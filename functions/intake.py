@@ -24,8 +24,7 @@ def submit(
     Raises:
         NoemaError: as `Conversations.submit`.
     """
-    whole = found.standings.is_whole(space, caller)
-    kept, left_out = without_echoes(found, space, body, noted=whole)
+    kept, left_out = without_echoes(found, space, body, lambda: found.standings.is_whole(space, caller))
     if not kept.messages:
         return AgentOutput(content="", warnings=(NOTHING_NEW,))
     try:

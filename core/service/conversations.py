@@ -46,9 +46,9 @@ from core.service.conversation_record import Record, view_of
 from core.service.faults import reading
 from core.service.rows import number_in, rows_between
 from core.service.spaces import Spaces
-from core.service.standings import Standings, shown_to
+from core.service.standings import Shown, Standings, shown_to
 from core.service.values import Caller, Idempotency
-from core.storage.head import SWEPT
+from core.storage.head import SWEPT, Head
 from core.storage.layout import (
     DUE_PK,
     body_key,
@@ -355,8 +355,9 @@ class Conversations:
         """
         name = _collection(collection)
         with reading():
-            found = self._find(space_id, name, number)
-            shown = None if caller is None else shown_to(self._standings.of(space_id, caller), caller, name)
+            head = self._spaces.read_head(check_space_id(space_id))
+            found = self._find(space_id, name, number, head)
+            shown = shown_to(self._standings.of(space_id, caller, head), caller, name)
             found = found if shown is None or found is None else shown(found)
             if found is None:
                 raise NoemaError("NotFoundOrNotVisible", f"there is no conversation {number} in {name}")
@@ -417,15 +418,15 @@ class Conversations:
                     raise foreign_cursor()
                 return [], None
             below = _MAX_ID if not cursor else read_cursor(secret, name, cursor)
-            found, last = self._listed(space_id, name, below, size, caller)
+            shown = shown_to(self._standings.of(space_id, caller, head), caller, name)
+            found, last = self._listed(space_id, name, below, size, shown)
         page = [view_of(record, name, whole=False) for record in reversed(found)]
         return page, write_cursor(secret, name, last) if last > 1 else None
 
     def _listed(
-        self, space_id: str, collection: wire.Collection, below: int, size: int, caller: Caller | None
+        self, space_id: str, collection: wire.Collection, below: int, size: int, shown: Shown | None
     ) -> tuple[list[Record], int]:
-        """The next records that exist for a caller, newest first, and the id to go on below; 0 at the end."""
-        shown = None if caller is None else shown_to(self._standings.of(space_id, caller), caller, collection)
+        """The next records that are shown, newest first, and the id to go on below; 0 at the end."""
         now, found = self._clock.now(), list[Record]()
         for _ in range(1 if shown is None else _LOOKS):
             records = self._newest(space_id, collection, below, size)
@@ -464,11 +465,10 @@ class Conversations:
 
     def find(self, space_id: str, number: int) -> Record | None:
         """A formation conversation with its body, or None; the store's faults pass through."""
-        found = self._find(space_id, "formation", number)
+        found = self._find(space_id, "formation", number, self._spaces.read_head(check_space_id(space_id)))
         return None if found is None else self._loaded(found)
 
-    def _find(self, space_id: str, collection: str, number: int) -> Record | None:
-        head = self._spaces.read_head(check_space_id(space_id))
+    def _find(self, space_id: str, collection: str, number: int, head: Head) -> Record | None:
         if not 0 < number < 10**16:
             return None
         row = self._table.get(space_pk(space_id), conversation_sk(collection, number))

@@ -25,6 +25,7 @@ from core.service.spaces import Spaces
 from core.service.values import Caller
 from core.state.space import SpaceState
 from core.state.view import Counts
+from core.storage.head import Head
 
 GOVERNED: Final = "governed"
 """The HEAD attribute that says that the space has records; written with them."""
@@ -43,13 +44,13 @@ class Standings:
         self._spaces = spaces
         self._clock = clock
 
-    def of(self, space_id: str, caller: Caller | None) -> Principal | None:
-        """The admitted caller of a governed space; None where nothing is to be asked.
+    def of(self, space_id: str, caller: Caller | None, head: Head | None = None) -> Principal | None:
+        """The admitted caller of a governed space; None where nothing is to be asked. `head`: as just read.
 
         Raises:
             NoemaError: NotFoundOrNotVisible, ServiceUnavailable.
         """
-        head = self._spaces.head(space_id)
+        head = self._spaces.head(space_id) if head is None else head
         if caller is None or not head.row.get(GOVERNED):
             return None
         return standing(caller, self._spaces.load(space_id), self._clock.now())
