@@ -54,7 +54,8 @@ KIP_REFERENCE: Final = ToolSpec(
 )
 DECLARE_SYMBOLS: Final = ToolSpec(
     "declare_memory_symbols",
-    "Declare types and predicates that memory lacks. Only where nothing in `schema` fits; declared names stay.",
+    "Declare types and predicates that memory lacks. Only where nothing in `schema` fits. They name kinds and relations, "
+    "never a person, place or product: declared names cannot be erased.",
     {
         "type": "object",
         "properties": {
