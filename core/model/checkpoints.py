@@ -13,7 +13,8 @@ import msgspec
 
 FORMAT: Final = "KIP-Checkpoint"
 FORMAT_VERSION: Final = "2.0"
-CHECKPOINT_DOMAIN: Final = "KIP-CHECKPOINT/2.0"  # keeps a signature over a checkpoint from serving as another's
+# Keeps a signature over a checkpoint from serving as another's.
+CHECKPOINT_DOMAIN: Final = "KIP-CHECKPOINT/2.0"
 MAX_COMMITS: Final = 10_000  # of one checkpoint, so that one request can read them all
 
 

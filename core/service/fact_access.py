@@ -30,7 +30,8 @@ from core.storage.layout import (
 )
 
 BUCKETS: Final = 64  # rows that share a namespace's counts
-_PORTION: Final = 32  # touches folded in one transaction, with the buckets and a count below the bound of 100 writes
+# Touches folded in one transaction, with the buckets and a count below the bound of 100 writes.
+_PORTION: Final = 32
 _READ: Final = 1000  # touches that a reader takes into account
 _KEPT_S: Final = 90 * 24 * 3600  # how long a touch waits to be folded before the table may let it go
 _DIGEST: Final = 8

@@ -17,10 +17,10 @@ from core.ports import Row
 HeadState = Literal["active", "purging", "deleted"]
 ROLES: Final = ("formation", "maintenance", "compaction", "learning")
 MAX_HEAD_BYTES: Final = 1024
-SWEPT: Final = (
-    "swept"  # attribute: what was uploaded by then (ms) and is not referred to may have been collected
-)
-RESTORING: Final = "restoring"  # attribute, 1 while a backup is being restored: only the restore sees the space
+# An attribute: what was uploaded by then (ms) and is not referred to may have been collected.
+SWEPT: Final = "swept"
+# An attribute, 1 while a backup is being restored: only the restore sees the space.
+RESTORING: Final = "restoring"
 ENDS: Final = "ends"  # attribute, 1 while a whole space is being deleted: to readers it is gone already
 
 
