@@ -23,9 +23,10 @@ from core.agents.tools.cognition import Settled
 from core.agents.tools.fitting import fit
 from core.agents.tools.schema import schema_text
 from core.agents.tools.symbols import declare
-from core.authority import Principal, visible
+from core.authority import Principal, holds, visible
 from core.errors import NoemaError
 from core.governance import admit
+from core.governance.control import is_governed
 from core.language import format_command, is_mutation, parse
 from core.language.ast_kml import KmlStatement
 from core.model.elements import AnyElement, Json
@@ -260,6 +261,7 @@ class Toolbox:
         now = self._clock.now()
 
         def decide(state: SpaceState) -> Proposal:
+            self._check_schema(state)
             found = declare(state.meta, wish.types, wish.predicates)
             told: Json = {
                 "declared": list(found.added),
@@ -282,6 +284,18 @@ class Toolbox:
             self._space_id, decide, deadline=min(self._until, now + COMMIT_MS), fence=writing.lease()
         )
         return committed.outcome
+
+    def _check_schema(self, state: SpaceState) -> None:
+        """Refuse vocabulary where the records do not let whoever the run is for change the schema."""
+        if not is_governed(state.meta):
+            return
+        who = msgspec.structs.replace(self._principal, permissions=frozenset({"manage_schema"}))
+        if not holds(admit(who, state.meta, state, self._clock.now()), "manage_schema"):
+            raise NoemaError(
+                "NotAuthorized",
+                "the records of this space do not let this run declare names",
+                hint="Use what `schema` shows.",
+            )
 
     def _note(self, call: ToolCall) -> Json:
         writing, wish = self._writing, read_arguments(call, NoteCall)

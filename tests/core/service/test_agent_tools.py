@@ -9,8 +9,11 @@ from core.agents.tools.cognition import Rules
 from core.agents.tools.terms import Captured
 from core.authority import Principal
 from core.errors import NoemaError
+from core.governance.commands import decode_command
 from core.models.chat import ToolCall
 from core.service.agent_tools import MAX_RESULT, Toolbox, Writing
+from core.service.formation_authority import RIGHTS
+from core.service.governance import GovernanceService
 from core.service.notes import MAX_NOTE, MAX_NOTES
 from core.service.values import Fence
 from core.state.space import SpaceState
@@ -140,6 +143,33 @@ def test_vocabulary_is_declared_and_used(world: Thinking):
     made = ask(box, "execute_kip", commands=['CREATE CONCEPT ?r { TYPE "Recipe" NAME "Soup" }'])
     assert made["status"] == "succeeded"
     assert "Recipe" in box.use(ToolCall("c1", "kip_reference", {"topic": "schema"})).content
+
+
+def test_a_run_declares_only_what_its_submitter_may(world: Thinking):
+    """In a governed space vocabulary takes the right to change the schema: an owner has it, a writer by grant has not."""
+    governance = GovernanceService(world.spaces, world.commits, world.clock)
+    until = world.clock.time + MINUTE
+    rule = {
+        "id": "w",
+        "effect": "allow",
+        "subjects": ["principal:bob"],
+        "permissions": ["create", "read", "search"],
+    }
+    for command in (
+        {"command": "put_rule", "rule": rule},
+        {"command": "set_policy", "policy": {"default": "deny"}},
+    ):
+        governance.execute("home", decode_command(command), Principal("alice"), deadline=until, operator=True)
+    box = writing(world)
+    ver = world.spaces.head("home").ver
+
+    box._principal = Principal("bob", "formation", RIGHTS)
+    with pytest.raises(NoemaError) as refused:
+        ask(box, "declare_memory_symbols", types=[{"name": "Recipe"}])
+
+    assert (refused.value.code, world.spaces.head("home").ver) == ("NotAuthorized", ver)
+    box._principal = Principal("alice", "formation", RIGHTS)
+    assert ask(box, "declare_memory_symbols", types=[{"name": "Recipe"}])["declared"] == ["Recipe"]
 
 
 def test_the_reference_has_its_topics(world: Thinking):
