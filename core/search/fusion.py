@@ -134,7 +134,7 @@ class _Ranking:
         self.sessions = sessions
         self.lengths = {element: memory.text_length(element) for ids in sessions.values() for element in ids}
         for term in terms:
-            term.complete(self.lengths)
+            term.complete(sessions.values())
         # A spread is that of a memory of usual size: over more turns than hit, and not over ever more.
         self.count = min(max(len(self.lengths), _USUAL), max(stats.documents, 1))
         self.own: dict[str, float] = {}

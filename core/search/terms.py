@@ -61,13 +61,15 @@ class Term:
                     self._count(element, worth * times)
         self.postings = [item for item in self.postings if len(item[0]) > longest]
 
-    def complete(self, elements: Iterable[str]) -> None:
-        """Look up only some turns in the postings that are too long to read."""
-        for element in elements if self.postings else ():
-            for pairs, worth in self.postings:
-                at = bisect_left(pairs, sort_key(element), key=_pair_order)
-                if at < len(pairs) and pairs[at][0] == element:
-                    self._count(element, worth * pairs[at][1])
+    def complete(self, sessions: Iterable[Sequence[str]]) -> None:
+        """Look up only the turns of some sessions in the postings that are too long to read: what lies together there."""
+        for turns in sessions if self.postings else ():
+            for pairs, worth in self.postings if turns else ():
+                at = bisect_left(pairs, sort_key(turns[0]), key=_pair_order)
+                for element, times in map(pairs.__getitem__, range(at, len(pairs))):
+                    if sort_key(element) > sort_key(turns[-1]):
+                        break
+                    self._count(element, worth * times)
 
     def _count(self, element: str, worth: float) -> None:
         if element[0] == "E" and not self._hidden(element):
