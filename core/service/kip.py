@@ -179,6 +179,7 @@ class Kip:
         unit: Unit,
         run: Callable[[SpaceState], UnitOutcome],
         until: Instant,
+        *,
         fence: Fence | None = None,
         authority: Callable[[SpaceState], str] | None = None,
     ) -> UnitOutcome:
@@ -391,7 +392,7 @@ class _Run:
                 unit,
                 run,
                 self._until,
-                self._fence,
+                fence=self._fence,
                 authority=lambda state: authority_at(context, self._plan.request, state),
             )
         except NoemaError as error:
