@@ -61,7 +61,9 @@ CLAIM_MS: Final = (
 )  # a claim is renewed with each question; one takes at most ANSWER_MS twice and JUDGE_MS
 ANSWER_MS: Final = 90_000
 JUDGE_MS: Final = 60_000
-LEAST_MS: Final = 30_000  # with less, a question is left to another turn, so that no answer is cut for want of time
+LEAST_MS: Final = (
+    30_000  # with less, a question is left to another turn, so that no answer is cut for want of time
+)
 FRESH_MS: Final = 10 * 60 * 1000  # how long the same wish is answered with the report that is there
 LOOKED_AT: Final = 64  # newest recalls among which questions are found
 SETTLE_MS: Final = 10 * 60 * 1000  # of a copy's settlement, at most

@@ -226,7 +226,11 @@ def test_a_conversation_sent_again_after_it_was_recalled_is_the_same_one(world: 
 
 def test_a_guest_of_a_public_space_silences_nobody(world: World) -> None:
     """What was served to nobody in particular is noted nowhere, so that no question keeps words out of the memory."""
-    post(world, "formation", {"messages": [{"role": "user", "name": "Alice", "content": "I live in Lisbon now."}]})
+    post(
+        world,
+        "formation",
+        {"messages": [{"role": "user", "name": "Alice", "content": "I live in Lisbon now."}]},
+    )
     form(world)
     world.make_public()
     before = world.table.get("S#demo", "E#served")
