@@ -5,6 +5,8 @@ What lives here: the use case. What must never live here: what an old field mean
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from core.migration.legacy import MigrationInput, check_input
@@ -12,7 +14,7 @@ from core.migration.report import Report
 from core.migration.write import migrate
 from core.model.instants import Instant
 from core.ports import Clock
-from core.service.callers import check_draft
+from core.service.callers import check_draft, check_held, standing
 from core.service.commit import Commits
 from core.service.spaces import Spaces
 from core.service.values import Caller, Proposal
@@ -40,13 +42,13 @@ class Migration:
         if body.dry_run:
             draft = self._draft(caller, self._spaces.load(space_id))
             report = migrate(draft, body)
-            check_draft(caller, draft, draft.now)
+            _check(caller, draft)
             return report
 
         def decide(state: SpaceState) -> Proposal:
             draft = self._draft(caller, state)
             report = migrate(draft, body)
-            passed = check_draft(caller, draft, draft.now)
+            passed = _check(caller, draft)
             delta = draft.finish({"migration": body.source, **passed})
             return Proposal(delta, msgspec.to_builtins(report))
 
@@ -56,3 +58,11 @@ class Migration:
     def _draft(self, caller: Caller, state: SpaceState) -> Draft:
         now = max(self._clock.now(), state.at)
         return Draft(state, now=now, origin=caller.origin, transaction_class="import")
+
+
+def _check(caller: Caller, draft: Draft) -> dict[str, Any]:
+    """Let a page pass, or refuse it: what it writes, and the names it brings, which are a change of the schema."""
+    passed = check_draft(caller, draft, draft.now)
+    if draft.meta.schema != draft.state.meta.schema:
+        check_held(standing(caller, draft.state, draft.now), "manage_schema")
+    return passed

@@ -347,3 +347,18 @@ def test_a_deferred_answer_is_its_askers_alone(world: Governed) -> None:
     assert not world.leaks(mine)
     assert world.as_("eve", "GET", path, query=query).status == 404
     assert world.as_("alice", "GET", path, query=query).status == 200
+
+
+def test_a_migration_brings_names_only_for_who_may_change_the_schema() -> None:
+    """Who may import and create may not install a package of types by it, not even to see what it would come to."""
+    world = Governed()
+    world.allow("mover", "bob", "import", "create", "read", "search", "update", "derive")
+    before = world.services.spaces.load("demo").meta.schema
+    page = {"source": "old", "concepts": [{"type": "Zebra", "name": "Stripe"}]}
+
+    for dry in (True, False):
+        asked = world.as_("bob", "POST", "/v1/demo/management/migrate", {**page, "dry_run": dry})
+        assert (asked.status, asked.code) == (403, "NotAuthorized")
+
+    assert world.services.spaces.load("demo").meta.schema == before
+    assert world.as_("alice", "POST", "/v1/demo/management/migrate", page).status == 200
