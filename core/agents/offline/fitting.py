@@ -22,7 +22,7 @@ from core.search.turns import Turns, is_among
 from core.state.indexes import referrers_key
 from core.state.view import View
 
-# Measured on LoCoMo, both by leaving each conversation out in turn; see docs/benchmarks.md.
+# Measured on LoCoMo, also by leaving each conversation out in turn; see docs/benchmarks.md.
 MAX_TURNS: Final = 20
 CLOSE: Final = 0.4  # of the best turn's score, below which a turn only distracts
 HELD: Final = 0.25  # coverage, below which words alone make no turn part of an answer
