@@ -27,6 +27,7 @@ Reach = Literal["any", "public", "private"]
 owner gave. private: also without TLS, but then only this machine and private networks."""
 
 _NAT64: Final = ipaddress.ip_network("64:ff9b::/96")
+_UNICAST: Final = ipaddress.ip_network("2000::/3")  # all of IPv6 that is given out for use on the Internet
 _EC2: Final = ipaddress.ip_network("fd00:ec2::/32")  # AWS's metadata service over IPv6
 
 
@@ -69,6 +70,8 @@ def is_public(address: Address) -> bool:
     inner = _inner(address)
     if inner is not None:
         return is_public(inner)
+    if address.version == 6 and address not in _UNICAST:
+        return False  # site-local addresses, for one, which Python takes for global
     return address.is_global and not (address.is_multicast or address.is_reserved or address.is_unspecified)
 
 

@@ -25,7 +25,7 @@ INSIDE = [
 GLOBAL = ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"]
 
 
-@pytest.mark.parametrize("text", [*METADATA, *OURS, *ODD, *INSIDE])
+@pytest.mark.parametrize("text", [*METADATA, *OURS, *ODD, *INSIDE, "fec0::1", "4000::1", "::5db8:d822"])
 def test_what_is_not_public(text: str) -> None:
     """Nor is an address that only leads to one that is not."""
     assert not is_public(ipaddress.ip_address(text))
