@@ -146,7 +146,12 @@ def _describe(found: Services, call: Call) -> Document:
         "governed": told["governed"],
         "version": records.get("version", 0),
         "owners": told["owners"],
-        "policy": {**_POLICY, **records.get("policy", {})},
+        # Without records it is the scopes of tokens that decide; what an omitted member means begins with the records.
+        "policy": {
+            **_POLICY,
+            **records.get("policy", {}),
+            **({} if told["governed"] else {"default": "scopes"}),
+        },
         "self": told["self"],
         "quarantined": records.get("quarantined", 0),
         "counts": {
@@ -159,7 +164,13 @@ def _describe(found: Services, call: Call) -> Document:
 def _records(found: Services, call: Call) -> Page:
     kind, query = call.params["kind"], call.query
     if kind not in (*KINDS, _TRUST):
-        raise NoemaError("InvalidInput", "there are no such records", details={"kinds": [*KINDS, _TRUST]})
+        kinds = [*KINDS, _TRUST]
+        raise NoemaError(
+            "InvalidInput",
+            "there are no such records",
+            hint=f"The kinds are {', '.join(kinds)}.",
+            details={"kinds": kinds},
+        )
     told = _at(found, call, query)
     records = told["records"] or {}
     listed = told["trust"]["records"] if kind == _TRUST else records.get(kind, [])

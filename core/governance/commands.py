@@ -342,6 +342,7 @@ def _check_permissions(names: Iterable[str], control: Control) -> None:
             raise NoemaError(
                 "ConstraintViolation",
                 f"there is no permission {name[:80]!r}",
+                hint=f"They are {', '.join(sorted(ALL))}; or role: with one of {', '.join(sorted(roles))}.",
                 details={"permissions": sorted(ALL), "roles": sorted(roles)},
             )
 

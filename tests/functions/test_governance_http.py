@@ -41,6 +41,7 @@ def test_the_owner_governs_from_the_first_command(world: World) -> None:
     after = get(world).result
 
     assert (before["governed"], before["version"], before["owners"]) == (False, 0, ["alice"])
+    assert before["policy"]["default"] == "scopes"
     assert (made["operation"], made["version"], made["effect"]) == ("set_policy", 1, True)
     assert (after["governed"], after["version"], after["policy"]["default"]) == (True, 1, "deny")
 
