@@ -211,9 +211,8 @@ class Server:
             channel_timeout=60,
             outbuf_high_watermark=_BUFFER,
         )
-        self._server.adj.socket_options = (
-            _socket_options()
-        )  # of each connection; no setting of create_server's
+        self._closed = False
+        self._server.adj.socket_options = _socket_options()  # of each connection; create_server takes none
 
     @property
     def port(self) -> int:
@@ -222,8 +221,13 @@ class Server:
 
     def run(self) -> None:
         """Serve until SystemExit or KeyboardInterrupt reaches the loop; requests under way are finished."""
-        self._server.run()
+        try:
+            self._server.run()
+        except OSError:
+            if not self._closed:  # closed by another thread, whose socket the loop was waiting for
+                raise
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening; a loop that runs in another thread ends."""
+        self._closed = True
         self._server.close()
