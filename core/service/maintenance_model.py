@@ -311,6 +311,9 @@ class _Phase:
             _text(self._sitting.marks, _mark(phase.name)),
             state.meta.self_identity,
             lines_that_fit(self._model.capabilities.context_tokens, schema_text(environment_of(state.meta))),
+            self._sitting.policy.unconsolidated_max_backlog
+            if self._sitting.record.text("scope") == "quick"
+            else 1,
         )
 
     def _view(self, state: SpaceState) -> View:

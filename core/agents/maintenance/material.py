@@ -22,9 +22,10 @@ from core.agents.recall.records import record_of, row_of
 from core.agents.vocabulary import COMMITMENT, EVENT, PERSON, PROFILE
 from core.model.elements import Concept, Json
 from core.model.instants import Instant, format_instant
+from core.model.literals import Ref
 from core.protocol.http_types import MemoryPolicy
 from core.schema.library import FACTS_REF
-from core.state.indexes import made_key, name_key, type_key
+from core.state.indexes import made_key, name_key, object_key, subject_key, type_key
 from core.state.view import View
 
 ROLE: Final = "maintenance"
@@ -63,7 +64,8 @@ class Stretch(msgspec.Struct, frozen=True):
 class Look(msgspec.Struct, frozen=True):
     """What a phase is chosen from.
 
-    place: where the last look of this phase ended. most: how many lines the model can read beside the rest.
+    place: where the last look of this phase ended. most: how many lines the model can read beside the rest. waiting:
+    how many episodes may wait for a fuller run before this one consolidates them.
     """
 
     view: View
@@ -73,6 +75,7 @@ class Look(msgspec.Struct, frozen=True):
     place: str | None = None
     self_identity: str | None = None
     most: int = EPISODES
+    waiting: int = 1
 
     @property
     def few(self) -> int:
@@ -113,15 +116,23 @@ def stretch_of(look: Look) -> Stretch:
 
 
 def worn_of(look: Look) -> Stretch:
-    """The next old Concepts that nothing has renewed: at the floor of their strength, and old enough."""
+    """The next old Concepts that nothing has renewed: at the floor of their strength, and old enough.
+
+    Of orphans, about which nothing is stated, at most as many as the policy says; the next look begins there.
+    """
     found: list[Concept] = []
     place = look.place
-    seen = 0
+    seen = orphans = 0
     age = look.policy.stale_event_threshold_days * _DAY_MS
     for element in islice(look.view.ids("concept", after_place(look.place, look.salt)), WORN):
-        seen, place = seen + 1, place_of(element)
         concept = look.view.get(element)
-        if isinstance(concept, Concept) and _is_worn(concept, look, age):
+        worn = isinstance(concept, Concept) and _is_worn(concept, look, age)
+        if worn and _is_orphan(look.view, element):
+            if orphans == look.policy.orphan_max_count:
+                return Stretch(tuple(found), place)
+            orphans += 1
+        seen, place = seen + 1, place_of(element)
+        if worn and isinstance(concept, Concept):
             found.append(concept)
             if len(found) == look.few:
                 return Stretch(tuple(found), place)
@@ -132,6 +143,11 @@ def _is_of_interest(concept: Concept) -> bool:
     plumbing = concept.schema_ref == SLEEP_TASK or concept.schema_ref.startswith(FACTS_REF)
     mine = concept.system.origin.channel == ROLE
     return concept.system.state == "active" and not plumbing and not mine
+
+
+def _is_orphan(view: View, concept: str) -> bool:
+    """Whether no statement has a Concept at an end of it."""
+    return not view.find(subject_key(concept)) and not view.find(object_key(Ref(concept)))
 
 
 def _is_worn(concept: Concept, look: Look, age: int) -> bool:
@@ -186,10 +202,13 @@ def _task_line(view: View, task: Concept) -> dict[str, Json]:
 
 
 def _consolidation(look: Look) -> Material:
-    """New Events and Experiences, if there are two to compare; a single one waits for company."""
+    """New Events and Experiences, if there are two to compare.
+
+    A single one waits for company; in a quick run as many as may wait do.
+    """
     stretch = stretch_of(look)
     events = [one for one in stretch.concepts if one.schema_ref in _EVENTS]
-    if len(events) == 1 and not stretch.full:
+    if 0 < len(events) <= look.waiting and not stretch.full:
         return Material(place=look.place)
     if len(events) < 2:
         return Material(place=stretch.place)

@@ -39,8 +39,11 @@ CLASSES: Final = frozenset(name for phase in PHASES for name in phase.classes)
 SCOPES: Final[Mapping[MaintenanceScope, tuple[Phase, ...]]] = {
     "daydream": tuple(phase for phase in PHASES if phase.name in {"consolidation", "salience"}),
     "quick": tuple(
-        phase for phase in PHASES if phase.name in {"tasks", "identity", "contradictions", "commitments"}
+        phase
+        for phase in PHASES
+        if phase.name in {"tasks", "consolidation", "identity", "contradictions", "commitments"}
     ),
     "full": PHASES,
 }
-"""Contract §6.1: a daydream gives weight and consolidates a little, a quick run sees to what is urgent."""
+"""Contract §6.1: a daydream gives weight and consolidates a little, a quick run sees to what is urgent, and consolidates
+only where more episodes wait than the space's policy lets wait."""

@@ -236,6 +236,21 @@ def test_what_one_scope_passes_over_another_still_sees():
     assert [phase_of(request) for request in world.model.asked] == ["consolidation", "salience"]
 
 
+def test_a_quick_run_consolidates_where_more_episodes_wait_than_may():
+    """`unconsolidated_max_backlog` episodes may wait for a fuller run; with one more a quick run sees to them all."""
+    world = keeping(last=says("Nothing."))
+    policy(world, self_test_queries_per_cycle=0, unconsolidated_max_backlog=2)
+    events = [world.event(key, "tea") for key in ("a", "b")]
+    world.maintained("quick")
+    assert world.model.asked == []
+
+    events.append(world.event("c", "tea"))
+    world.maintained("quick")
+    (request,) = world.model.asked
+    assert phase_of(request) == "consolidation"
+    assert [line["id"] for line in table_of(request)] == [event.id for event in events]
+
+
 def test_a_single_episode_waits_for_company():
     """One Event consolidates nothing; with the next one it is looked at."""
     world = keeping(last=says("Nothing."))
@@ -356,7 +371,9 @@ def test_every_phase_has_words_and_every_class_a_phase():
     assert set(prompts.PHASES) == {phase.name for phase in PHASES}
     assert len(PHASES) == 10
     assert [phase.name for phase in SCOPES["daydream"]] == ["consolidation", "salience"]
-    assert [phase.name for phase in SCOPES["quick"]] == ["tasks", "identity", "contradictions", "commitments"]
+    assert [phase.name for phase in SCOPES["quick"]] == [
+        "tasks", "consolidation", "identity", "contradictions", "commitments",
+    ]  # fmt: skip
 
 
 # --- what it may not do
@@ -641,6 +658,20 @@ def test_what_is_worn_out_is_archived_and_nothing_else():
     assert offered == [worn.id]
     assert world.get(worn.id).system.state == "archived"
     assert {world.get(each.id).system.state for each in kept} == {"active"}
+
+
+def test_orphans_are_seen_to_a_few_at_a_time():
+    """Of worn things about which nothing is stated a run is offered `orphan_max_count`; the next run goes on there."""
+    world = keeping(last=says("Nothing."))
+    policy(world, self_test_queries_per_cycle=0, orphan_max_count=2)
+    weak = {"facets": {MNEMONIC: {"memory_strength": 0.3}}}
+    orphans = [world.concept(TOPIC, key, name=key, **weak) for key in ("a", "b", "c")]
+    world.clock.advance(8 * 24 * 60 * MINUTE)
+    for shown in (orphans[:2], orphans[2:]):
+        world.model.asked.clear()
+        world.maintained("full")
+        (request,) = [each for each in world.model.asked if phase_of(each) == "retention"]
+        assert [line["id"] for line in table_of(request)] == [each.id for each in shown]
 
 
 def test_due_commitments_are_shown():
