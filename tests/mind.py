@@ -11,10 +11,10 @@ from core.model.elements import Assertion, Concept, Proposition
 from core.models.budget import Limits
 from core.models.chat import Capabilities, ChatModel, ChatReply, ChatRequest
 from core.service.erasure import Erasures
-from core.service.formation_model import LIMITS, Mind
+from core.service.formation_model import Mind
 from core.service.kip import Kip
 from core.service.notes import Notes
-from core.service.thinking import Allowance, Unlimited
+from core.service.thinking import RUN_LIMITS, Allowance, Unlimited
 from core.service.upkeep import Upkeep
 from tests.doubles import FixedModels, calls, says
 from tests.services import World
@@ -45,7 +45,7 @@ class Thinking(World):
             spaces=self.spaces,
             commits=self.commits,
             allowance_of=lambda space, model: allowance or Unlimited(),
-            limits_of=lambda space, model: limits or LIMITS,
+            limits_of=lambda space, model: limits or RUN_LIMITS,
         )
         self.formation.mind = lambda: mind
 

@@ -63,7 +63,7 @@ from core.service.formation_place import COMMIT_MS, Kept, Outcome, Place, add_wa
 from core.service.kip import Kip
 from core.service.notes import Notes
 from core.service.spaces import Spaces
-from core.service.thinking import Allowance, Terms, Unlimited, drive
+from core.service.thinking import Allowance, Terms, drive, unlimited, usual_limits
 from core.service.values import Idempotency, Proposal
 from core.service.watching import Watched
 from core.state.space import SpaceState
@@ -75,16 +75,6 @@ RUN_MS: Final = 30 * 60 * 1000  # contract §4.6: of all runs over one conversat
 MAX_GOES: Final = 5  # times a window is begun without being finished: workers that die, turns too short
 MAX_REPLY: Final = 4096  # tokens of one reply
 MAX_REPORT: Final = 2_000  # characters of the model's last words on the record
-# Contract §4.6, and a bound on what a conversation may cost.
-LIMITS: Final = Limits(turns=200, tokens=3_000_000)
-
-
-def _unlimited(space_id: str, model: ChatModel) -> Allowance:  # noqa: ARG001 - as a ledger's
-    return Unlimited()
-
-
-def _usual(space_id: str, model: ChatModel) -> Limits:  # noqa: ARG001 - as a ledger's
-    return LIMITS
 
 
 class Mind:
@@ -111,9 +101,9 @@ class Mind:
         *,
         spaces: Spaces,
         commits: Commits,
-        allowance_of: Callable[[str, ChatModel], Allowance] = _unlimited,
+        allowance_of: Callable[[str, ChatModel], Allowance] = unlimited,
         deployment: str = "",
-        limits_of: Callable[[str, ChatModel], Limits] = _usual,
+        limits_of: Callable[[str, ChatModel], Limits] = usual_limits,
     ) -> None:
         self.models = models
         self.kip = kip

@@ -48,7 +48,7 @@ from core.service.kip import Kip
 from core.service.maintenance_place import Quizzed, Sat, Sitting
 from core.service.notes import Notes
 from core.service.spaces import Spaces
-from core.service.thinking import Allowance, Terms, Unlimited, drive
+from core.service.thinking import RUN_LIMITS, Allowance, Terms, drive, unlimited, usual_limits
 from core.service.values import Proposal
 from core.service.watching import Watched
 from core.state.space import SpaceState
@@ -60,7 +60,6 @@ MAX_REPORT: Final = 500  # characters of the model's last words on a phase
 MAX_SHOWN: Final = (
     2_000  # ids of what the model saw that a run's record keeps, to be found when one is forgotten
 )
-LIMITS: Final = Limits(turns=200, tokens=3_000_000)  # contract §6.1, and a bound on what a run may cost
 _RIGHTS: Final = frozenset({
     "read", "search", "project", "create", "update", "maintain", "record_attributed_assertion", "retract_own",
     "supersede_own", "derive", "archive", "merge_identity",
@@ -74,14 +73,6 @@ class _Means(msgspec.Struct, frozen=True):
     model: ChatModel
     limits: Limits
     allowance: Allowance
-
-
-def _unlimited(space_id: str, model: ChatModel) -> Allowance:  # noqa: ARG001 - as a ledger's
-    return Unlimited()
-
-
-def _usual(space_id: str, model: ChatModel) -> Limits:  # noqa: ARG001 - as a ledger's
-    return LIMITS
 
 
 class Keeper:
@@ -107,8 +98,8 @@ class Keeper:
         *,
         spaces: Spaces,
         commits: Commits,
-        allowance_of: Callable[[str, ChatModel], Allowance] = _unlimited,
-        limits_of: Callable[[str, ChatModel], Limits] = _usual,
+        allowance_of: Callable[[str, ChatModel], Allowance] = unlimited,
+        limits_of: Callable[[str, ChatModel], Limits] = usual_limits,
     ) -> None:
         self.models = models
         self.kip = kip
@@ -184,7 +175,7 @@ class _Phase:
         record, limits = sitting.record, means.limits
         spent = record.count("input_tokens") + record.count("output_tokens")
         left = None if limits.tokens is None else max(0, limits.tokens - spent)
-        turns = max(0, min(limits.turns, LIMITS.turns) - record.count("turns"))
+        turns = max(0, min(limits.turns, RUN_LIMITS.turns) - record.count("turns"))
         self._meter = Meter(Limits(turns, left, limits.micros), means.model.capabilities)
 
     def work(self) -> Sat:

@@ -51,7 +51,7 @@ from core.service.recall_run import Recalled
 from core.service.shadow_fork import ForkObjects, fork_table
 from core.service.shadow_row import State, report_of, shadow_sk, state_of, text_of
 from core.service.spaces import Spaces
-from core.service.thinking import Allowance, Terms, Unlimited, drive
+from core.service.thinking import Allowance, Terms, drive, unlimited
 from core.service.values import Caller
 from core.state.indexes import type_key
 from core.storage.layout import space_pk
@@ -95,10 +95,6 @@ class Worked(msgspec.Struct, frozen=True):
     more: bool = False
 
 
-def _unlimited(space_id: str, model: ChatModel) -> Allowance:  # noqa: ARG001 - as a ledger's
-    return Unlimited()
-
-
 class Shadows:
     """Shadow evaluations of all spaces. Safe to share between threads.
 
@@ -125,7 +121,7 @@ class Shadows:
         conversations: Conversations,
         fork: Forker,
         models: Models | None = None,
-        allowance_of: Callable[[str, ChatModel], Allowance] = _unlimited,
+        allowance_of: Callable[[str, ChatModel], Allowance] = unlimited,
     ) -> None:
         self.table = table
         self.objects = objects

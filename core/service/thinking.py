@@ -7,13 +7,13 @@ run is for. A fence that has fallen (`Fenced`) passes through: work that lost it
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Final, Protocol
 
 import msgspec
 
 from core.errors import NoemaError
 from core.model.instants import Instant
-from core.models.budget import estimate_request
+from core.models.budget import Limits, estimate_request
 from core.models.chat import ChatModel, ModelFault, ToolCall, ToolResult, Usage
 from core.models.run import Answer, AskModel, Finished, Halt, Run
 from core.ports import Clock
@@ -44,6 +44,20 @@ class Unlimited:
 
     def settle(self, usage: Usage) -> None:
         """Nothing to note."""
+
+
+RUN_LIMITS: Final = Limits(turns=200, tokens=3_000_000)
+"""Contract §4.6 and §6.1, and a bound on what one run may cost."""
+
+
+def unlimited(space_id: str, model: ChatModel) -> Allowance:  # noqa: ARG001 - as a ledger's
+    """An allowance for deployments and tests without a ledger."""
+    return Unlimited()
+
+
+def usual_limits(space_id: str, model: ChatModel) -> Limits:  # noqa: ARG001 - as a ledger's
+    """The limits of a run where no ledger says otherwise."""
+    return RUN_LIMITS
 
 
 class Terms(msgspec.Struct, frozen=True):

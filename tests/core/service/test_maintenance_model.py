@@ -27,11 +27,11 @@ from core.protocol.memory_types import MaintenanceInput
 from core.service.erasure import Erasures
 from core.service.kip import Kip
 from core.service.maintenance import REST_MS
-from core.service.maintenance_model import LIMITS, MAX_GOES, Keeper
+from core.service.maintenance_model import MAX_GOES, Keeper
 from core.service.maintenance_passes import MAX_SHOWN, Report
 from core.service.maintenance_run import WALL_MS, Ran
 from core.service.notes import Notes
-from core.service.thinking import Allowance, Unlimited
+from core.service.thinking import RUN_LIMITS, Allowance, Unlimited
 from core.service.upkeep import Upkeep
 from core.service.values import Proposal
 from core.state.indexes import type_key
@@ -64,7 +64,7 @@ class Keeping(World):
             allowance_of=lambda space, model: allowance or Unlimited(),
             limits_of=lambda space, model: self.limits,
         )
-        self.limits = LIMITS
+        self.limits = RUN_LIMITS
         self.maintenance.keeper = lambda: keeper
 
     def write[R](self, act: Callable[[Draft], R], *, channel: str = "rest") -> R:
